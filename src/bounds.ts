@@ -277,9 +277,6 @@ export const REDIS_BATCH = 100;
 /** Entries of the index of an account that one Redis script reads for a page. */
 export const MAX_REDIS_SCAN = 1000;
 
-/** Places of each index that one Redis script counts for a quota. */
-export const MAX_REDIS_COUNTED = 100;
-
 /** Milliseconds for which writes to Redis are remembered, to repeat those lost in a failover. */
 export const RECENT_WRITES_MS = 60_000;
 

@@ -337,8 +337,8 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: 'the rest shares one entry, `other`',
     },
     {
-      what: 'entries of one index that one Redis script reads for a page; or counts for a quota',
-      limit: '{MAX_REDIS_SCAN:number}; {MAX_REDIS_COUNTED}',
+      what: 'entries of one index that one Redis script reads for a page',
+      limit: '{MAX_REDIS_SCAN:number}',
       beyond: 'another script',
     },
   ],

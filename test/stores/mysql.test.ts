@@ -9,7 +9,7 @@ import {
 } from 'mysql2';
 import { createPool as createPromisePool } from 'mysql2/promise';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
-import { doctor } from '../../src/store.ts';
+import { type CountQuery, doctor, type PurgeQuery } from '../../src/store.ts';
 import {
   type MysqlConnection,
   type MysqlPool,
@@ -20,6 +20,7 @@ import {
   migrate,
   migrationSql,
 } from '../../src/stores/mysql/index.ts';
+import { revoked } from '../../src/stores/revoked.ts';
 import { storeContract } from '../../src/testing/index.ts';
 import {
   LISTED_STATES,
@@ -39,11 +40,14 @@ import {
   LATER_FIELDS,
   replacedValues,
 } from './earlier.ts';
+import { purgeByFastClock, TOKENS } from './fast-clock.ts';
 import { longListCases, longRecord } from './long-lists.ts';
 import { CREATED, newRecord, refusalOf } from './support.ts';
 
 const url = inject('servers').mariadb;
 const ENDED = new Date('2102-01-01T00:00:00.000Z');
+/** Past for the server, too, which decides what is purged. */
+const PAST = new Date('2020-01-01T00:00:00.000Z');
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -128,10 +132,21 @@ const VERBS: readonly (readonly [string, (store: MysqlTokenStore) => Promise<unk
   ['replace', (store) => store.replace(newRecord('one', { version: 2 }))],
   ['revoke', (store) => store.revoke(newRecord('one').id, 'acme', CREATED)],
   ['revokeAll', (store) => store.revokeAll('acme', CREATED, 1000)],
-  ['purge', (store) => store.purge(ENDED, 10)],
+  ['purge', (store) => store.purge(purgeOf(10))],
+  ['prune', (store) => store.prune({ account: 'old', now: CREATED, limit: 10 })],
+  ['count', (store) => store.count(countOf())],
 ];
 const IDS = ['one', 'two', 'three'].map((label) => newRecord(label).id);
-const WRITES = VERBS.filter(([verb]) => !verb.startsWith('find') && !verb.startsWith('page'));
+const READS = /^(?:find|page|count)/;
+const WRITES = VERBS.filter(([verb]) => !READS.test(verb));
+
+function purgeOf(limit: number, now = CREATED): PurgeQuery {
+  return { now, minAgeMs: 0, limit };
+}
+
+function countOf(most = 100, account = 'acme'): CountQuery {
+  return { account, liveAt: CREATED, most: { live: most, ended: most } };
+}
 
 /** Unusual options of a driver, and unusual settings of its sessions. */
 const CONTRARY: HostOptions = {
@@ -311,9 +326,12 @@ function spied(pool: Pool): MysqlStatement[] {
 
 describe.skipIf(url === undefined)('statements of a MySQL store', () => {
   it.each(
-    VERBS.map(([verb, call]) => [verb, /^(?:revokeAll|purge)$/.test(verb) ? 2 : 1, call] as const),
+    VERBS.map(
+      ([verb, call]) => [verb, /^(?:revokeAll|purge|prune)$/.test(verb) ? 2 : 1, call] as const,
+    ),
   )('of %s take this many round trips: %i', async (_, trips, call) => {
-    const { table } = await setUp();
+    const { table, store: writer } = await setUp();
+    await writer.insert(newRecord('ended', { account: 'old', expiresAt: PAST }));
     const pool = newPool({ connectionLimit: 1 });
     const statements = spied(pool);
     const store = new MysqlTokenStore(pool, { table });
@@ -323,22 +341,6 @@ describe.skipIf(url === undefined)('statements of a MySQL store', () => {
 
     // Ignores the check, once a second, whether the server still takes writes.
     expect(statements.filter(({ sql }) => sql.includes(table))).toHaveLength(trips);
-  });
-
-  it('take two round trips for an insert with a quota, and one if that refuses it', async () => {
-    const { table } = await setUp();
-    const pool = newPool({ connectionLimit: 1 });
-    const statements = spied(pool);
-    const store = new MysqlTokenStore(pool, { table });
-    await store.find([newRecord('one').id]);
-    const countOf = async (tokens: number) => {
-      statements.length = 0;
-      await store.insert(newRecord('two'), { tokens, liveAt: CREATED }).catch(() => {});
-      return statements.filter(({ sql }) => sql.includes(table)).length;
-    };
-
-    expect(await countOf(1)).toBe(1);
-    expect(await countOf(2)).toBe(2);
   });
 
   it('contain no values, only parameters', async () => {
@@ -367,23 +369,6 @@ describe.skipIf(url === undefined)('concurrent callers of a MySQL store', () => 
       expect(winners).toHaveLength(1);
       expect(await store.find([record.id])).toEqual(winners);
     }
-  });
-
-  it.each([
-    ['with default settings', undefined],
-    ['under serializable, with strict snapshots', STRICT],
-  ])('insert 50 tokens with a quota without a deadlock: %s', async (_, first) => {
-    const { table } = await setUp();
-    const pool = newPool({ first, connectionLimit: 50 });
-    const statements = spied(pool);
-    const store = new MysqlTokenStore(pool, { table });
-    const records = Array.from({ length: 50 }, (_, n) => newRecord(`n${n}`));
-    const quota = { tokens: 1000, liveAt: CREATED };
-    await Promise.all(records.map((record) => store.insert(record, quota)));
-
-    expect(await store.find(records.map(({ id }) => id))).toEqual(records);
-    // The store would send a statement again after a deadlock.
-    expect(statements.filter(({ sql }) => sql.startsWith('INSERT'))).toHaveLength(50);
   });
 
   it('are retried if the server aborts them to end a deadlock', async () => {
@@ -521,7 +506,15 @@ describe.skipIf(url === undefined)('query plans in MySQL', () => {
     ['replace', 'PRIMARY', /"range"/, (store) => store.replace(newRecord('one', { version: 2 }))],
     ['revoke', 'PRIMARY', /"range"/, (store) => store.revoke(IDS[0] as TokenId, 'acme', ENDED)],
     ['revokeAll', 'PRIMARY', /"range"/, (store) => store.revokeAll('acme', ENDED, 1000)],
-    ['purge', 'by_end', /"range"/, (store) => store.purge(CREATED, 10)],
+    ['purge', 'by_end', /"range"/, (store) => store.purge(purgeOf(10))],
+    ...LISTED_STATES.map(
+      (state): Planned => [
+        `a page of descendants: ${state}`,
+        'by_root',
+        /"ref"|"range"/,
+        (store) => store.page({ ...page, state, root: newRecord('one').id }),
+      ],
+    ),
   ])('use the index: %s', async (_, key, type, call) => {
     const { pool, store, statements } = await filled();
     await call(store);
@@ -578,17 +571,36 @@ describe.skipIf(url === undefined)('query plans in MySQL', () => {
     expect(await run(pool, `SELECT id FROM ${table} WHERE revoked_at IS NULL`)).toHaveLength(3);
   });
 
-  it('count live tokens in an index only, without reading expired ones', async () => {
+  it('count in an index only, and no further than they are asked to', async () => {
     const { pool, store, statements } = await filled();
-    const live = COUNT / 4;
-    const insert = (tokens: number) =>
-      store.insert(newRecord('two'), { tokens, liveAt: CREATED }).catch(() => {});
-    await insert(live);
+    // With the record that each table has.
+    const [live, ended] = [COUNT / 4 + 1, (COUNT * 3) / 4];
+    expect(await store.count(countOf(COUNT))).toEqual({ live, ended });
     const plan = await planOf(pool, statements.at(-1) as MysqlStatement);
 
-    expect(plan).toMatch(/"range".*"key":"by_live".*"Extra":"Using where; Using index"/);
-    expect(await readsOf(pool, () => insert(10))).toBeLessThanOrEqual(10);
-    expect(await readsOf(pool, () => insert(live))).toBeLessThanOrEqual(live);
+    expect(plan.match(/"range","possible_keys":"by_holder"/g)).toHaveLength(3);
+    expect(plan.match(/"Extra":"Using where; Using index"/g)).toHaveLength(3);
+    // Each count also fills a derived table, which is read.
+    expect(await readsOf(pool, () => store.count(countOf(10)))).toBeLessThan(100);
+    expect(await readsOf(pool, () => store.count(countOf(1, 'nobody')))).toBeLessThan(20);
+  });
+
+  it('let prune read few entries, however many tombstones and live tokens there are', async () => {
+    const { pool, table, store, statements } = await filled();
+    await run(pool, `UPDATE ${table} SET format = 'sanctum' WHERE revoked_at IS NOT NULL`);
+    const gone = [1, 2].map((n) => newRecord(`gone${n}`, { expiresAt: new Date(+PAST + n) }));
+    for (const record of gone) await store.insert(record);
+    await store.insert(newRecord('early', { revokedAt: PAST }));
+    const prune = () => store.prune({ account: 'acme', now: ENDED, limit: 2 });
+    const reads = await readsOf(pool, async () => expect((await prune()).count).toBe(2));
+    const search = statements.find(({ sql }) => sql.includes('by_holder')) as MysqlStatement;
+    const plan = await planOf(pool, search);
+
+    expect(plan.match(/"(?:range|ref)","possible_keys":"by_holder"/g)).toHaveLength(2);
+    expect(plan.match(/"Extra":"Using where; Using index"/g)).toHaveLength(2);
+    expect(reads).toBeLessThan(50);
+    expect(await prune()).toMatchObject({ count: 1, ids: [gone[1]?.id] });
+    expect(await prune()).toEqual({ count: 0, ids: [] });
   });
 
   it('find changes for watch in an index only', async () => {
@@ -713,7 +725,7 @@ describe.skipIf(url === undefined)('values that MySQL columns cannot hold', () =
   it.each([
     ['revoke', (store: MysqlTokenStore, at: Date) => store.revoke(IDS[0] as TokenId, 'acme', at)],
     ['revokeAll', (store: MysqlTokenStore, at: Date) => store.revokeAll('acme', at, 1000)],
-    ['purge', (store: MysqlTokenStore, at: Date) => store.purge(at, 1)],
+    ['purge', (store: MysqlTokenStore, at: Date) => store.purge(purgeOf(1, at))],
     [
       'page',
       (store: MysqlTokenStore, liveAt: Date) => store.page({ account: 'acme', limit: 1, liveAt }),
@@ -788,13 +800,15 @@ describe.skipIf(url === undefined)('a MySQL connection of the host', () => {
 
   it.each(WRITES)('with an open transaction makes one write reject: %s', async (_, call) => {
     const { store, pool, record } = await setUp({ connectionLimit: 1 });
+    const ended = newRecord('ended', { account: 'old', expiresAt: PAST });
+    await store.insert(ended);
     await run(pool, 'BEGIN');
 
     expect(await codeOf(call(store))).toBe('store_unavailable');
-    expect(await store.find([record.id, newRecord('two').id])).toEqual([record, undefined]);
+    const ids = [record.id, ended.id, newRecord('two').id];
+    expect(await store.find(ids)).toEqual([record, ended, undefined]);
     await call(store);
-    const found = await store.find([record.id, newRecord('two').id]);
-    expect(found).not.toEqual([record, undefined]);
+    expect(await store.find(ids)).not.toEqual([record, ended, undefined]);
   });
 
   it('that is not available in time makes calls reject, and is released when it arrives', async () => {
@@ -841,6 +855,7 @@ describe.skipIf(url === undefined)('watch of a MySQL store', () => {
     const three = newRecord('three', { account: 'other' });
     await writer.insert(two);
     await writer.insert(three);
+    await writer.insert(newRecord('ended', { account: 'old', expiresAt: PAST }));
     await writer.replace({ ...record, version: 2 });
     await soon(() => hints).toEqual([[record.id]]);
     await writer.revoke(three.id, 'other', CREATED);
@@ -848,7 +863,7 @@ describe.skipIf(url === undefined)('watch of a MySQL store', () => {
 
     await writer.replace({ ...two, version: 5 });
     await writer.revoke(two.id, 'nobody', CREATED);
-    await writer.purge(ENDED, 1);
+    expect(await writer.purge(purgeOf(1))).toMatchObject({ count: 1 });
     await writer.revokeAll('nobody', CREATED, 1000);
     await writer.revokeAll('acme', CREATED, 1000);
     await soon(() => hints.length).toBe(3);
@@ -962,7 +977,7 @@ describe.skipIf(url === undefined)('watch of a MySQL store', () => {
       await soon(() => hints[0]).toBe('all');
       await writer.revoke(record.id, 'acme', CREATED);
       await soon(() => hints).toContainEqual([record.id]);
-      expect(await observer.find([record.id])).toEqual([{ ...record, revokedAt: CREATED }]);
+      expect(await observer.find([record.id])).toEqual([revoked(record, CREATED)]);
     },
   );
 
@@ -1161,7 +1176,7 @@ describe.skipIf(url === undefined)('doctor of a MySQL store', () => {
   it.each([
     ['schema_missing', 'DROP TABLE %', 'migrate'],
     ['schema_differs', 'ALTER TABLE % DROP INDEX by_change', 'by_change'],
-    ['schema_differs', 'ALTER TABLE % DROP INDEX by_live', 'by_live'],
+    ['schema_differs', 'ALTER TABLE % DROP INDEX by_holder', 'by_holder'],
     ['schema_differs', 'ALTER TABLE % DROP COLUMN changed_at', 'changed_at'],
     ['schema_differs', 'ALTER TABLE % MODIFY name VARBINARY(799)', 'name'],
     ['engine_not_innodb', 'ALTER TABLE % ENGINE=MyISAM', 'MyISAM'],
@@ -1454,11 +1469,32 @@ describe.skipIf(url === undefined)('migrate in MySQL', () => {
     });
   });
 
+  it('finds the roots of derived tokens that schema version 4 has stored', async () => {
+    const { pool, table, store, record } = await setUp();
+    const child = newRecord('child', { ancestors: [record.id, newRecord('between').id] });
+    await store.insert(child);
+    const before = await schemaOf(pool, table);
+    await run(
+      pool,
+      `ALTER TABLE ${table} DROP KEY by_root, DROP KEY by_holder, DROP root, DROP revoked_as,
+       ADD KEY by_live (account, revoked_at, expires_at), COMMENT = 'tokenwright schema 4'`,
+    );
+    expect((await doctor(store)).map(({ code }) => code)).toEqual(['schema_differs']);
+    await migrate(pool, { table });
+
+    expect(await schemaOf(pool, table)).toBe(before);
+    const query = { account: 'acme', limit: 10, liveAt: CREATED };
+    expect(await store.page({ ...query, root: record.id })).toEqual([child]);
+    expect(await store.page({ ...query, root: newRecord('between').id })).toEqual([]);
+    expect(await store.count(countOf())).toEqual({ live: 1, ended: 0 });
+    expect(await store.count({ ...countOf(), root: record.id })).toEqual({ live: 1, ended: 0 });
+  });
+
   it.each([
     ['another application', "COMMENT = ''", 'not one of tokenwright'],
     ['another application', "COMMENT = 'tokenwright schema'", 'not one of tokenwright'],
-    ['a later version', "COMMENT = 'tokenwright schema 6, needs 5'", 'later than version 4'],
-    ['a later version', "COMMENT = 'tokenwright schema 7: later'", 'later than version 4'],
+    ['a later version', "COMMENT = 'tokenwright schema 7, needs 6'", 'later than version 5'],
+    ['a later version', "COMMENT = 'tokenwright schema 7: later'", 'later than version 5'],
   ])('refuses a table of %s and changes nothing: %s', async (_, change, words) => {
     const { pool, table } = await setUp();
     await run(pool, `ALTER TABLE ${table} ${change}`);
@@ -1470,7 +1506,7 @@ describe.skipIf(url === undefined)('migrate in MySQL', () => {
     expect(await schemaOf(pool, table)).toBe(before);
   });
 
-  it.each(['tokenwright schema 5', 'tokenwright schema 6, needs 4'])(
+  it.each(['tokenwright schema 6', 'tokenwright schema 7, needs 5'])(
     'leaves a later schema that it can use unchanged: %s',
     async (comment) => {
       const { pool, table, store } = await setUp();
@@ -1491,7 +1527,7 @@ describe.skipIf(url === undefined)('migrate in MySQL', () => {
     await run(
       pool,
       `ALTER TABLE ${table} ADD note TEXT, ADD kind TEXT NOT NULL DEFAULT 'plain',
-       COMMENT = 'tokenwright schema 5'`,
+       COMMENT = 'tokenwright schema 6'`,
     );
     await migrate(pool, { table });
     const theirs = records.map(async ({ id }) => {
@@ -1517,10 +1553,10 @@ describe.skipIf(url === undefined)('migrate in MySQL', () => {
 
   it('to a breaking version makes stores of this one reject, and doctor says why', async () => {
     const { pool, table, store, record } = await setUp();
-    await run(pool, `ALTER TABLE ${table} COMMENT = 'tokenwright schema 6, needs 6'`);
+    await run(pool, `ALTER TABLE ${table} COMMENT = 'tokenwright schema 7, needs 7'`);
     expect((await store.doctor()).map(({ code }) => code)).toEqual(['schema_newer']);
 
-    await run(pool, `ALTER TABLE ${table} CHANGE scopes scopes_5 MEDIUMBLOB NOT NULL`);
+    await run(pool, `ALTER TABLE ${table} CHANGE scopes scopes_7 MEDIUMBLOB NOT NULL`);
     expect(await codeOf(store.find([record.id]))).toBe('store_unavailable');
   });
 
@@ -1838,7 +1874,7 @@ describe.skipIf(url === undefined)('a MariaDB server', { timeout: 60_000 }, () =
     const again = new MysqlTokenStore(newPool({ uri: server.url }), { table });
     expect(await again.find(records.map(({ id }) => id))).toEqual([
       newRecord('n0', { version: 2 }),
-      newRecord('n1', { revokedAt: CREATED }),
+      revoked(newRecord('n1'), CREATED),
       ...records.slice(2),
     ]);
   });
@@ -1901,5 +1937,45 @@ describe.skipIf(url === undefined)('a MariaDB server', { timeout: 60_000 }, () =
       'SET GLOBAL read_only = OFF',
     );
     expect(await codes()).toEqual([]);
+  });
+});
+
+describe.skipIf(url === undefined)('the clock of a MySQL server', () => {
+  /** A store whose statements believe the clock of the caller alone. */
+  function ofBeliever(pool: Pool, table: string): MysqlTokenStore {
+    pool.on('connection', (connection) => {
+      const own = connection as unknown as MysqlConnection;
+      const execute = own.execute.bind(own);
+      own.execute = ({ sql, ...statement }, callback) =>
+        execute(
+          { ...statement, sql: sql.replaceAll(/LEAST\(\?, [^?]*? DIV 1000\)/g, '?') },
+          callback,
+        );
+    });
+    return new MysqlTokenStore(pool, { table });
+  }
+
+  it('keeps live tokens from a process whose clock is a year fast', async () => {
+    const { store } = await setUp();
+    expect(await purgeByFastClock(store)).toEqual({ removed: 0, left: TOKENS });
+  });
+
+  it('would lose them if the clock of the caller decided alone (the control)', async () => {
+    const { table } = await setUp();
+    const believer = ofBeliever(newPool(), table);
+    expect(await purgeByFastClock(believer)).toEqual({ removed: TOKENS, left: 0 });
+  });
+
+  it('says which instants have come', async () => {
+    const { store } = await setUp();
+    const now = Date.now();
+    for (const [ms, expected] of [
+      [-60_000, true],
+      [60_000, false],
+      [365 * 86_400_000, false],
+    ] as const) {
+      expect(await store.hasReached(new Date(now + ms))).toBe(expected);
+    }
+    expect(await store.hasReached(new Date(0))).toBe(true);
   });
 });

@@ -82,13 +82,16 @@ async function setUp(
   return { pool, table, store, record };
 }
 
-const QUOTA = { tokens: 100, liveAt: CREATED };
+const COUNT = { account: 'acme', liveAt: CREATED, most: { live: 100, ended: 100 } };
+const PRUNE = { account: 'acme', now: ENDED, limit: 10 };
+const PURGE = { now: ENDED, minAgeMs: 0, limit: 10 };
 
 const ONE = newRecord('one').id;
 
 const VERBS: readonly (readonly [string, (store: PostgresTokenStore) => Promise<unknown>])[] = [
   ['insert', (store) => store.insert(newRecord('two'))],
-  ['insert within a quota', (store) => store.insert(newRecord('three'), QUOTA)],
+  ['count', (store) => store.count(COUNT)],
+  ['count of a root', (store) => store.count({ ...COUNT, root: ONE })],
   ['find', (store) => store.find([newRecord('one').id])],
   ['find of several', (store) => store.find([newRecord('one').id, newRecord('two').id])],
   ['page', (store) => store.page({ account: 'acme', limit: 2, liveAt: CREATED })],
@@ -112,12 +115,23 @@ const VERBS: readonly (readonly [string, (store: PostgresTokenStore) => Promise<
           store.page({ account: 'acme', limit: 2, liveAt: CREATED, state, parent: ONE }),
       ] as const,
   ),
+  ...LISTED_STATES.map(
+    (state) =>
+      [
+        `page of descendants: ${state}`,
+        (store: PostgresTokenStore) =>
+          store.page({ account: 'acme', limit: 2, liveAt: CREATED, state, root: ONE }),
+      ] as const,
+  ),
   ['replace', (store) => store.replace(newRecord('one', { version: 2 }))],
   ['revoke', (store) => store.revoke(newRecord('one').id, 'acme', CREATED)],
   ['revokeAll', (store) => store.revokeAll('acme', CREATED, 1000)],
-  ['purge', (store) => store.purge(ENDED, 10)],
+  ['purge', (store) => store.purge(PURGE)],
+  ['prune', (store) => store.prune(PRUNE)],
+  ['prune of a root', (store) => store.prune({ ...PRUNE, root: ONE })],
+  ['hasReached', (store) => store.hasReached(CREATED)],
 ];
-const WRITES = VERBS.filter(([verb]) => !verb.startsWith('find') && !verb.startsWith('page'));
+const WRITES = VERBS.filter(([verb]) => !/^(find|page|count|hasReached)/.test(verb));
 
 const isolation = (level: string): PoolConfig => ({
   options: `-c default_transaction_isolation=${level.replace(' ', '\\ ')}`,

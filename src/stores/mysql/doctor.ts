@@ -59,7 +59,7 @@ export async function examine(session: Session, table: Table): Promise<StoreFind
 
 function missingParts({ columns, indexes }: Facts): string[] {
   const bytes: ReadonlyMap<string, number> = new Map(Object.entries(COLUMN_BYTES));
-  const names = [...COLUMNS, 'changed_at', 'ends_at'];
+  const names = [...COLUMNS, 'changed_at', 'ends_at', 'revoked_as'];
   return [
     ...names.filter((name) => (columns.get(name)?.bytes ?? -1) < (bytes.get(name) ?? 0)),
     ...INDEXES.filter((name) => !indexes.has(name)),

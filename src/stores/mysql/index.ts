@@ -1,12 +1,15 @@
 import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
 import type {
-  AccountQuota,
+  CountQuery,
   PageQuery,
   Position,
+  PruneQuery,
   PurgedRecords,
+  PurgeQuery,
   ScannedRecords,
   ScanQuery,
   StoreFinding,
+  TokenCounts,
   TokenStore,
   Unsubscribe,
 } from '../../store.ts';
@@ -14,14 +17,7 @@ import type { TokenId, TokenRecord } from '../../token.ts';
 import { readStandby, readWholeNumber } from '../options.ts';
 import { Positions } from '../positions.ts';
 import { purgedOf } from '../purged.ts';
-import {
-  digestsOf,
-  type KnownListsById,
-  quotaExceeded,
-  RowReader,
-  SCOPES,
-  scanned,
-} from '../rows.ts';
+import { digestsOf, type KnownListsById, RowReader, SCOPES, scanned } from '../rows.ts';
 import { storeInTransaction } from '../transaction.ts';
 import {
   type Cells,
@@ -34,10 +30,12 @@ import {
 import { examine } from './doctor.ts';
 import { type MysqlTableOptions, readTable, type Table } from './schema.ts';
 import {
+  countValues,
   padToPowerOfTwo,
   pageValues,
   parametersOf,
   positionOf,
+  pruneValues,
   type Statements,
   statementsFor,
   timeOf,
@@ -161,22 +159,16 @@ export class MysqlTokenStore implements TokenStore {
     return storeInTransaction(new MysqlTokenStore(transaction as never, this.#options));
   }
 
-  /**
-   * With a quota, first counts and then inserts, in two round trips. One statement for both would
-   * lock the rows that it counts under `REPEATABLE READ`, and concurrent inserts would end in
-   * deadlocks.
-   */
-  async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
-    if (quota !== undefined && (await this.#isFull(record.account, quota))) {
-      throw quotaExceeded(quota);
-    }
+  async insert(record: TokenRecord): Promise<void> {
     await this.#session.write(this.#sql.insert, parametersOf(record));
   }
 
-  async #isFull(account: string, { tokens, liveAt }: AccountQuota): Promise<boolean> {
-    if (tokens < 1) return true;
-    const values = [Buffer.from(account), timeOf(liveAt), String(tokens - 1)];
-    return (await this.#read(this.#sql.liveAfter, values)).length > 0;
+  /** Reads an index only, and of that no more entries than `most`. */
+  async count(query: CountQuery): Promise<TokenCounts> {
+    const { roots, derived } = this.#sql.count;
+    const sql = query.root === undefined ? roots : derived;
+    const [[live, ended] = []] = await this.#read(sql, countValues(query));
+    return { live: Number(live), ended: Math.min(Number(ended), query.most.ended) };
   }
 
   async find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
@@ -214,9 +206,10 @@ export class MysqlTokenStore implements TokenStore {
   }
 
   async page(query: PageQuery): Promise<TokenRecord[]> {
-    const { after, limit, state = 'active', maxBytes, parent } = query;
+    const { after, limit, state = 'active', maxBytes, parent, root } = query;
     const pages = after === undefined ? this.#sql.first : this.#sql.next;
-    const { page, pageUpTo } = parent === undefined ? pages : pages.children;
+    const derived = root === undefined ? pages : pages.root;
+    const { page, pageUpTo } = parent === undefined ? derived : pages.parent;
     // Lists that are no longer than their share always fit.
     const share = maxBytes === undefined ? Number.MAX_SAFE_INTEGER : Math.floor(maxBytes / limit);
     const values = pageValues(query);
@@ -225,7 +218,10 @@ export class MysqlTokenStore implements TokenStore {
     const whole = hasAll
       ? rows
       : await this.#read(pageUpTo[state], [...values, maxBytes, String(limit)]);
-    return whole.map((row) => this.#rows.readCells(row));
+    const records = whole.map((row) => this.#rows.readCells(row));
+    if (parent === undefined || root === undefined) return records;
+    // The children of a token have the same root.
+    return records.filter(({ ancestors }) => ancestors?.[0] === root);
   }
 
   async scan(query: ScanQuery): Promise<ScannedRecords> {
@@ -291,23 +287,51 @@ export class MysqlTokenStore implements TokenStore {
     return this.#write(this.#sql.revokeMany(ids.length), [time, Buffer.from(account), ...ids]);
   }
 
-  async purge(before: Date, limit: number): Promise<PurgedRecords> {
-    const time = timeOf(before);
+  async purge({ now, minAgeMs, limit }: PurgeQuery): Promise<PurgedRecords> {
+    const { purgeable, purge } = this.#sql;
+    const before = [timeOf(now), minAgeMs];
+    return this.#remove(limit, {
+      read: (asked) => this.#read(purgeable, [...before, String(asked)]),
+      remove: (ids) => this.#write(purge(ids.length), [...before, ...ids]),
+    });
+  }
+
+  async prune(query: PruneQuery): Promise<PurgedRecords> {
+    const { prunable, prune } = this.#sql;
+    const sql = query.root === undefined ? prunable.roots : prunable.derived;
+    return this.#remove(query.limit, {
+      read: (asked) => this.#read(sql, pruneValues({ ...query, limit: asked })),
+      remove: (ids) => this.#write(prune(ids.length), [timeOf(query.now), ...ids]),
+    });
+  }
+
+  /** Removes what it reads, if that is still to be removed. */
+  async #remove(
+    limit: number,
+    {
+      read,
+      remove,
+    }: {
+      readonly read: (limit: number) => Promise<Cells[]>;
+      readonly remove: (ids: MysqlValue[]) => Promise<number>;
+    },
+  ): Promise<PurgedRecords> {
     const ids: TokenId[] = [];
     for (let count = 0; ; ) {
       const asked = Math.min(limit - count, MAX_FOUND);
-      const rows = await this.#read(this.#sql.ended, [time, String(asked)]);
+      const rows = await read(asked);
       const found = rows.map(([id]) => String(id) as TokenId);
-      const marked = padToPowerOfTwo(found);
-      const removed =
-        found.length === 0
-          ? 0
-          : await this.#write(this.#sql.purge(marked.length), [time, ...marked]);
+      const removed = found.length === 0 ? 0 : await remove(padToPowerOfTwo(found));
       ids.push(...(await purgedOf(found, removed, (left) => this.find(left))).ids);
       count += removed;
       // A transaction of the host may go on seeing what others have removed.
       if (found.length < asked || removed === 0 || count >= limit) return { count, ids };
     }
+  }
+
+  async hasReached(instant: Date): Promise<boolean> {
+    const [[hasReached] = []] = await this.#read(this.#sql.hasReached, [timeOf(instant)]);
+    return Number(hasReached) === 1;
   }
 
   async watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe> {

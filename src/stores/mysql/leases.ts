@@ -25,7 +25,7 @@ export interface MysqlLeaseOptions extends MysqlLeaseTableOptions {
  *
  * Each want is one statement, because MySQL does not report what it wrote to several rows. Those of one
  * call are sent concurrently, over as many connections of the pool as are free. The clock of the server
- * decides whether a window has ended. Grants are as durable as the server: with
+ * decides whether a window has begun and whether it has ended. Grants are as durable as the server: with
  * `innodb_flush_log_at_trx_commit` other than 1, a crash may forget some, and limits may be exceeded by
  * that much. If the server does not answer within `deadlineMs`, the call rejects with
  * `store_unavailable`, and what it may have granted is lost.

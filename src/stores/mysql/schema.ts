@@ -74,7 +74,7 @@ export function readTable({ table = 'tokenwright_tokens' }: MysqlTableOptions): 
 }
 
 export const MIGRATION_DEADLINE_MS = 60_000;
-export const SCHEMA_VERSION = 4;
+export const SCHEMA_VERSION = 5;
 
 /**
  * The sizes of columns, in bytes. All of them hold bytes, so that they compare byte by byte whatever
@@ -96,6 +96,7 @@ export const COLUMN_BYTES = {
   limits: 65_535,
   ancestors: 255,
   parent: 22,
+  root: 22,
   format: 32,
 } as const satisfies { readonly [column in Column]?: number };
 
@@ -108,13 +109,11 @@ export const INDEXES = [
   'by_account',
   'by_end',
   'by_change',
-  'by_live',
   'by_creation',
   'by_parent',
+  'by_root',
+  'by_holder',
 ];
-
-/** Schema version 2 added this key: it counts live tokens without reading expired ones. */
-const LIVE_KEY = 'KEY by_live (account, revoked_at, expires_at)';
 
 /**
  * Schema version 3 added these columns, and a key for lists of what the default one leaves out. The
@@ -137,6 +136,24 @@ const COLUMNS_OF_4 = [
   `format VARBINARY(${COLUMN_BYTES.format})`,
 ];
 const PARENT_KEY = 'KEY by_parent (parent, created_at DESC, id DESC)';
+
+/** What the ended tokens of a holder of a quota are: only those up to `revoked` are pruned. */
+export const REVOKED_AS = { no: 0, revoked: 1, tombstone: 2 } as const;
+
+/**
+ * Schema version 5 added these. The server computes the columns, also for rows of earlier versions, which
+ * may still write. `by_holder` counts the tokens of a quota and finds those to prune in the index alone.
+ */
+const PARTS_OF_5 = [
+  // The text of the ancestors begins with `["` and the id of the first one.
+  `root VARBINARY(${COLUMN_BYTES.root}) AS (SUBSTRING(ancestors, 3, ${COLUMN_BYTES.root})) STORED`,
+  `revoked_as TINYINT AS (IF(revoked_at IS NULL, ${REVOKED_AS.no},
+    IF(format IS NULL, ${REVOKED_AS.revoked}, ${REVOKED_AS.tombstone}))) STORED`,
+  'KEY by_root (root, created_at DESC, id DESC)',
+  'KEY by_holder (account, root, revoked_as, ends_at)',
+];
+/** Earlier versions counted in this key. */
+const KEY_OF_2 = 'by_live';
 
 function schemaSql({ quoted }: Table): string {
   return `CREATE TABLE IF NOT EXISTS ${quoted} (
@@ -162,9 +179,9 @@ function schemaSql({ quoted }: Table): string {
   KEY by_account (account, revoked_at, created_at DESC, id DESC, expires_at),
   KEY by_end (ends_at),
   KEY by_change (changed_at),
-  ${LIVE_KEY},
   ${CREATION_KEY},
-  ${PARENT_KEY}
+  ${PARENT_KEY},
+  ${PARTS_OF_5.join(',\n  ')}
 ) ENGINE=InnoDB COMMENT='${MARK} ${SCHEMA_VERSION}';
 `;
 }
@@ -172,13 +189,15 @@ function schemaSql({ quoted }: Table): string {
 /** One statement, which takes effect as a whole or not at all. */
 function upgradeSql({ quoted }: Table, version: number): string {
   const missing = [
-    ...(version < 2 ? [LIVE_KEY] : []),
     ...(version < 3 ? [...COLUMNS_OF_3, CREATION_KEY] : []),
-    ...COLUMNS_OF_4,
-    PARENT_KEY,
+    ...(version < 4 ? [...COLUMNS_OF_4, PARENT_KEY] : []),
+    ...PARTS_OF_5,
   ];
-  const added = missing.map((part) => `ADD ${part}`).join(', ');
-  return `ALTER TABLE ${quoted} ${added}, COMMENT='${MARK} ${SCHEMA_VERSION}'`;
+  const changes = [
+    ...missing.map((part) => `ADD ${part}`),
+    ...(version < 2 ? [] : [`DROP KEY ${KEY_OF_2}`]),
+  ];
+  return `ALTER TABLE ${quoted} ${changes.join(', ')}, COMMENT='${MARK} ${SCHEMA_VERSION}'`;
 }
 
 interface TableState {

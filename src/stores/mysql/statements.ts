@@ -1,19 +1,21 @@
-import { LONG_LIST_BYTES } from '../../bounds.ts';
+import { LONG_LIST_BYTES, MAX_REVOKED_REQUESTED_BYTES } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
-import type { PageQuery } from '../../store.ts';
+import type { CountQuery, PageQuery, PruneQuery, QuotaHolder } from '../../store.ts';
 import type { ListedState, TokenId, TokenRecord } from '../../token.ts';
 import { COLUMNS, type Column, REQUESTED, type RowValue, SCOPES, toValues } from '../rows.ts';
 import { type Cells, type MysqlValue, SERVER_STATE } from './client.ts';
-import { COLUMN_BYTES, type Table } from './schema.ts';
+import { COLUMN_BYTES, REVOKED_AS, type Table } from './schema.ts';
 
 /** The server's time when the statement began: microseconds since 1970, in any time zone. */
 export const SERVER_TIME = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+/** The same in milliseconds. */
+export const SERVER_MS = `${SERVER_TIME} DIV 1000`;
 
 /** By the purpose that each statement serves. */
 export type Statements = ReturnType<typeof statementsFor>;
 
 export function statementsFor(table: Table) {
-  return { ...findsIn(table), ...pagesOf(table), ...changesOf(table) };
+  return { ...findsIn(table), ...pagesOf(table), ...countsOf(table), ...changesOf(table) };
 }
 
 /**
@@ -74,15 +76,11 @@ function pageTexts({ quoted }: Table) {
     column === 'scopes' || column === 'requested' ? `IF(${bytes} <= ?, ${column}, NULL)` : column,
   ).join(', ');
   // Without the hint MariaDB reads the whole account and sorts it.
-  const page = (
-    state: ListedState,
-    { position, isOfParent }: PageForm,
-    selected = cells,
-  ): string => {
+  const page = (state: ListedState, { position, of }: PageForm, selected = cells): string => {
     const { index, condition } = STATES[state];
     return `SELECT ${selected}
-    FROM ${quoted} FORCE INDEX (${isOfParent ? 'by_parent' : index})
-    WHERE account = ? ${isOfParent ? 'AND parent = ?' : ''} ${condition} ${position}
+    FROM ${quoted} FORCE INDEX (${of === undefined ? index : `by_${of}`})
+    WHERE account = ? ${of === undefined ? '' : `AND ${of} = ?`} ${condition} ${position}
     ORDER BY created_at DESC, id DESC LIMIT ?`;
   };
   const sizes = `id AS listed, created_at, ${bytes} AS bytes`;
@@ -117,9 +115,10 @@ function pagesOf(table: Table) {
     ),
   });
   const pagesAt = (position: string) => ({
-    ...pagesIn({ position, isOfParent: false }),
-    /** The same for the children of the second value after those of `page`. */
-    children: pagesIn({ position, isOfParent: true }),
+    ...pagesIn({ position, of: undefined }),
+    /** The same for the tokens that were derived from the second value after those of `page`. */
+    parent: pagesIn({ position, of: 'parent' }),
+    root: pagesIn({ position, of: 'root' }),
     /** The tokens that are not revoked, read from the index alone. */
     unrevoked: withState(
       `SELECT id, created_at FROM ${quoted} FORCE INDEX (by_account)
@@ -135,10 +134,10 @@ function pagesOf(table: Table) {
   };
 }
 
-/** A page from the top or after a position, of all tokens of an account or of the children of one. */
+/** A page from the top or after a position, of all tokens of an account or of those derived from one. */
 interface PageForm {
   readonly position: string;
-  readonly isOfParent: boolean;
+  readonly of: 'parent' | 'root' | undefined;
 }
 
 /** Which index lists the tokens of a state, and the condition on them, with a time or without. */
@@ -181,11 +180,13 @@ export function pageValues({
   limit,
   liveAt,
   parent,
+  root,
   state = 'active',
 }: PageQuery): MysqlValue[] {
+  const ancestor = parent ?? root;
   return [
     Buffer.from(account),
-    ...(parent === undefined ? [] : [Buffer.from(parent)]),
+    ...(ancestor === undefined ? [] : [Buffer.from(ancestor)]),
     ...(STATES[state].hasTime ? [timeOf(liveAt)] : []),
     ...(after === undefined ? [] : positionOf(after)),
     // As text: drivers send numbers as floating-point, which MySQL does not take here.
@@ -193,35 +194,107 @@ export function pageValues({
   ];
 }
 
+/** Counts and steps of the records of one holder of a quota, read from an index alone. */
+function countsOf({ quoted }: Table) {
+  const ofHolder = (root: string, condition: string, cells = '1') =>
+    `SELECT ${cells} FROM ${quoted} FORCE INDEX (by_holder)
+    WHERE account = ? AND ${root} AND ${condition}`;
+  const counted = (root: string, condition: string) =>
+    `(SELECT COUNT(*) FROM (${ofHolder(root, condition)} LIMIT ?) AS counted)`;
+  const count = (root: string) =>
+    withState(
+      `SELECT ${counted(root, `revoked_as = ${REVOKED_AS.no} AND ends_at > ?`)},
+      ${counted(root, `revoked_as = ${REVOKED_AS.no} AND ends_at <= ?`)}
+      + ${counted(root, `revoked_as > ${REVOKED_AS.no}`)}`,
+      2,
+    );
+  const first = (root: string, condition: string) =>
+    `(${ofHolder(root, condition, 'id, ends_at')} ORDER BY ends_at LIMIT ?)`;
+  const prunable = (root: string) =>
+    withState(
+      `SELECT id, ends_at FROM (${first(root, `revoked_as = ${REVOKED_AS.no} AND ${HAS_EXPIRED}`)}
+      UNION ALL ${first(root, `revoked_as = ${REVOKED_AS.revoked}`)}) AS ended
+      ORDER BY ends_at, id LIMIT ?`,
+      2,
+    );
+  return {
+    /** The values of {@link countValues}. */
+    count: { roots: count('root IS NULL'), derived: count('root = ?') },
+    /** The tokens to prune: the values of {@link pruneValues}. */
+    prunable: { roots: prunable('root IS NULL'), derived: prunable('root = ?') },
+  };
+}
+
+/** By a time, or by that of the server if it is earlier. */
+const HAS_EXPIRED = `ends_at <= LEAST(?, ${SERVER_MS})`;
+
+export function countValues({ liveAt, most, ...holder }: CountQuery): MysqlValue[] {
+  const time = timeOf(liveAt);
+  const of = holderValues(holder);
+  const ended = String(most.ended);
+  return [...of, time, String(most.live), ...of, time, ended, ...of, ended];
+}
+
+export function pruneValues({ now, limit, ...holder }: PruneQuery): MysqlValue[] {
+  const of = holderValues(holder);
+  const most = String(limit);
+  return [...of, timeOf(now), most, ...of, most, most];
+}
+
+function holderValues({ account, root }: QuotaHolder): MysqlValue[] {
+  return [account, ...(root === undefined ? [] : [root])].map((text) => Buffer.from(text));
+}
+
+/** More than an age before a time, or before that of the server if it is earlier. */
+const ENDED_BEFORE = `ends_at < LEAST(?, ${SERVER_MS}) - ?`;
+
+/** What a revocation sets, after its time. Texts are cut as text: JSON functions would change their form. */
+const REVOKED = `revoked_at = ?, changed_at = ${SERVER_TIME}, scopes = '[]', box = NULL, metadata = NULL,
+      pending = ${withoutBox('pending')}, requested = ${shortened('requested')}`;
+
+function withoutBox(pending: string): string {
+  const start = `LOCATE('"box":"', ${pending})`;
+  return `IF(${start} > 0, CONCAT(LEFT(${pending}, ${start} - 1),
+        SUBSTRING(${pending}, LOCATE('"graceSeconds":', ${pending}))), ${pending})`;
+}
+
+/** Ends after the last member that leaves room for the closing bracket: at the last `","` of the beginning. */
+function shortened(list: string): string {
+  const separator = '","';
+  const start = `LEFT(${list}, ${MAX_REVOKED_REQUESTED_BYTES + separator.length - 2})`;
+  const fromEnd = `LOCATE('${separator}', REVERSE(${start}))`;
+  return `CASE WHEN LENGTH(${list}) <= ${MAX_REVOKED_REQUESTED_BYTES} THEN ${list}
+        WHEN ${fromEnd} = 0 THEN '[]'
+        ELSE CONCAT(LEFT(${list}, ${MAX_REVOKED_REQUESTED_BYTES} - ${fromEnd}), ']') END`;
+}
+
 function changesOf({ quoted }: Table) {
   return {
-    insert: `INSERT INTO ${quoted} (${COLUMNS.join(', ')}) VALUES (${marks(COLUMNS.length)})`,
-    /** One row if the account has more live tokens than the last value. */
-    liveAfter: withState(
-      `SELECT account, id FROM ${quoted} FORCE INDEX (by_live)
-      WHERE account = ? AND revoked_at IS NULL AND expires_at > ? LIMIT 1 OFFSET ?`,
-      2,
-    ),
-    replace: `UPDATE ${quoted} SET ${COLUMNS.slice(2)
+    insert: `INSERT INTO ${quoted} (${WRITTEN.join(', ')}) VALUES (${marks(WRITTEN.length)})`,
+    replace: `UPDATE ${quoted} SET ${WRITTEN.slice(2)
       .map((column) => `${column} = ?`)
       .join(', ')}, changed_at = ${SERVER_TIME}
       WHERE id = ? AND account = ? AND version = ? AND revoked_at IS NULL`,
-    revoke: `UPDATE ${quoted} SET revoked_at = ?, changed_at = ${SERVER_TIME}
+    revoke: `UPDATE ${quoted} SET ${REVOKED}
       WHERE id = ? AND account = ? AND revoked_at IS NULL AND version = COALESCE(?, version)`,
     revokeMany: perCount(
-      (count) => `UPDATE ${quoted} FORCE INDEX (PRIMARY)
-      SET revoked_at = ?, changed_at = ${SERVER_TIME}
+      (count) => `UPDATE ${quoted} FORCE INDEX (PRIMARY) SET ${REVOKED}
       WHERE account = ? AND revoked_at IS NULL AND id IN (${marks(count)})`,
     ),
     /** The tokens to purge. They are read first, because MySQL does not report what it deletes. */
-    ended: withState(
+    purgeable: withState(
       `SELECT id, ends_at FROM ${quoted} FORCE INDEX (by_end)
-      WHERE ends_at < ? ORDER BY ends_at, id LIMIT ?`,
+      WHERE ${ENDED_BEFORE} ORDER BY ends_at, id LIMIT ?`,
       2,
     ),
     purge: perCount(
-      (count) => `DELETE FROM ${quoted} WHERE ends_at < ? AND id IN (${marks(count)})`,
+      (count) => `DELETE FROM ${quoted} WHERE ${ENDED_BEFORE} AND id IN (${marks(count)})`,
     ),
+    prune: perCount(
+      (count) => `DELETE FROM ${quoted} WHERE (revoked_as = ${REVOKED_AS.revoked}
+      OR revoked_as = ${REVOKED_AS.no} AND ${HAS_EXPIRED}) AND id IN (${marks(count)})`,
+    ),
+    hasReached: withState(`SELECT ${SERVER_MS} >= ?, NULL`, 2),
     // The join always gives a row, which holds the time.
     changes: `SELECT clock.server_time, token.id, token.changed_at
       FROM (SELECT ${SERVER_TIME} AS server_time) AS clock
@@ -229,9 +302,13 @@ function changesOf({ quoted }: Table) {
   };
 }
 
-/** In the order of the columns. */
+/** The columns that the server does not compute. */
+const WRITTEN = COLUMNS.filter((column) => column !== 'root');
+
+/** In the order of the columns that are written. */
 export function parametersOf(record: TokenRecord): MysqlValue[] {
-  return toValues(record).map((value, index) => parameterOf(value, COLUMNS[index] as Column));
+  const values = toValues(record);
+  return WRITTEN.map((column) => parameterOf(values[COLUMNS.indexOf(column)] ?? null, column));
 }
 
 function parameterOf(value: RowValue, column: Column): MysqlValue {

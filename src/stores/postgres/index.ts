@@ -1,27 +1,24 @@
 import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
 import type {
-  AccountQuota,
+  CountQuery,
   PageQuery,
   Position,
+  PruneQuery,
   PurgedRecords,
+  PurgeQuery,
+  QuotaHolder,
   ScannedRecords,
   ScanQuery,
   StoreFinding,
+  TokenCounts,
   TokenStore,
   Unsubscribe,
 } from '../../store.ts';
 import type { TokenId, TokenRecord } from '../../token.ts';
 import { readStandby, readWholeNumber } from '../options.ts';
 import { Positions } from '../positions.ts';
-import {
-  digestsOf,
-  type KnownListsById,
-  quotaExceeded,
-  RowReader,
-  scanned,
-  toValues,
-} from '../rows.ts';
+import { digestsOf, type KnownListsById, RowReader, scanned, toValues } from '../rows.ts';
 import { storeInTransaction } from '../transaction.ts';
 import { type PostgresPool, type PostgresQuery, readPool, Session, unavailable } from './client.ts';
 import { examine } from './doctor.ts';
@@ -155,17 +152,21 @@ export class PostgresTokenStore implements TokenStore {
     return storeInTransaction(new PostgresTokenStore(new Transaction(connection), this.#options));
   }
 
-  async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
-    const values = toValues(record);
-    const { changed, hasRoom = true } = await (quota === undefined
-      ? this.#change(this.#statements.insert, values)
-      : this.#change(this.#statements.insertWithin, [
-          ...values,
-          quota.liveAt.getTime(),
-          quota.tokens,
-        ]));
-    if (quota !== undefined && !hasRoom) throw quotaExceeded(quota);
+  async insert(record: TokenRecord): Promise<void> {
+    const { changed } = await this.#change(this.#statements.insert, toValues(record));
     if (changed === 0) throw new TokenError('id_taken', 'this id is taken');
+  }
+
+  async count({ liveAt, most, ...holder }: CountQuery): Promise<TokenCounts> {
+    const { count, countDerived } = this.#statements;
+    const query = holder.root === undefined ? count : countDerived;
+    const values = valuesOf(holder, [liveAt.getTime(), most.live, most.ended]);
+    const [row] = (await this.#session.run(query, values)) as readonly Partial<TokenCounts>[];
+    const [live, ended] = [row?.live, row?.ended].map(Number);
+    if (live === undefined || ended === undefined || Number.isNaN(live + ended)) {
+      throw unavailable(undefined);
+    }
+    return { live, ended };
   }
 
   async find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
@@ -195,10 +196,15 @@ export class PostgresTokenStore implements TokenStore {
   }
 
   async page(query: PageQuery): Promise<TokenRecord[]> {
-    const { account, after, limit, liveAt, state = 'active', maxBytes, parent } = query;
+    const { account, after, limit, liveAt, state = 'active', maxBytes, parent, root } = query;
     const values = [account, liveAt.getTime(), ...positionOf(after), limit];
-    const rows = await (parent !== undefined
-      ? this.#read(this.#statements[`children_${state}`], [...values, maxBytes ?? NO_BOUND, parent])
+    const list = parent !== undefined ? 'parent' : root !== undefined ? 'root' : 'page';
+    const rows = await (list !== 'page'
+      ? this.#read(this.#statements[`${list}_${state}`], [
+          ...values,
+          maxBytes ?? NO_BOUND,
+          parent ?? root,
+        ])
       : maxBytes === undefined
         ? this.#read(this.#statements[`page_${state}`], values)
         : this.#read(this.#statements[`pageUpTo_${state}`], [...values, maxBytes]));
@@ -245,9 +251,25 @@ export class PostgresTokenStore implements TokenStore {
     return changed;
   }
 
-  async purge(before: Date, limit: number): Promise<PurgedRecords> {
-    const { changed, ids } = await this.#change(this.#statements.purge, [before.getTime(), limit]);
+  async purge({ now, minAgeMs, limit }: PurgeQuery): Promise<PurgedRecords> {
+    return this.#remove(this.#statements.purge, [now.getTime(), minAgeMs, limit]);
+  }
+
+  async prune({ now, limit, ...holder }: PruneQuery): Promise<PurgedRecords> {
+    const { prune, pruneDerived } = this.#statements;
+    const query = holder.root === undefined ? prune : pruneDerived;
+    return this.#remove(query, valuesOf(holder, [now.getTime(), limit]));
+  }
+
+  async #remove(query: PostgresQuery, values: readonly unknown[]): Promise<PurgedRecords> {
+    const { changed, ids } = await this.#change(query, values);
     return { count: changed, ids: (ids ?? []) as TokenId[] };
+  }
+
+  /** By the clock of the server. */
+  async hasReached(instant: Date): Promise<boolean> {
+    const [row] = await this.#session.run(this.#statements.reached, [instant.getTime()]);
+    return (row as { readonly reached?: unknown } | undefined)?.reached === true;
   }
 
   /**
@@ -321,6 +343,11 @@ interface ChangeBatch {
   readonly account: string;
   readonly at: Date;
   readonly limit: number;
+}
+
+/** The parameters of a statement about a holder of a quota. */
+function valuesOf({ account, root }: QuotaHolder, others: readonly unknown[]): unknown[] {
+  return [account, ...others, ...(root === undefined ? [] : [root])];
 }
 
 function positionOf(after: Position | undefined): readonly unknown[] {

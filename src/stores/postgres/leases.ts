@@ -8,7 +8,7 @@ import { LEASES } from '../schema-mark.ts';
 import { type PostgresPool, type PostgresQuery, readPool, Session } from './client.ts';
 import { examineLeases, leaseInspection } from './lease-doctor.ts';
 import { type LeaseTable, type PostgresLeaseTableOptions, readLeaseTable } from './lease-schema.ts';
-import { SYNCED, statementsOf } from './statements.ts';
+import { NOW, SYNCED, statementsOf } from './statements.ts';
 
 /** How a {@link PostgresLeaseStore} works. */
 export interface PostgresLeaseOptions extends PostgresLeaseTableOptions {
@@ -155,12 +155,6 @@ function textsFor(name: string) {
       SELECT count(*)::text AS count FROM removed`,
   };
 }
-
-/**
- * The time of the server, in milliseconds. A whole statement uses the same: of two times, one could be
- * before an end and one after it.
- */
-const NOW = 'floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint';
 
 /**
  * Adds to each row as much as is wanted and left of the limit, in the order of the keys, so that two

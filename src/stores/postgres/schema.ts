@@ -50,10 +50,14 @@ export interface Table {
   /** The indexes live in the schema of the table. */
   readonly byAccount: string;
   readonly byEnd: string;
-  readonly live: string;
   readonly revoked: string;
   readonly suspended: string;
   readonly byParent: string;
+  readonly byRoot: string;
+  readonly heldOpen: string;
+  readonly heldRevoked: string;
+  /** An index of earlier versions. */
+  readonly live: string;
   readonly channel: string;
 }
 
@@ -64,10 +68,13 @@ export function readTable({ table = 'tokenwright_tokens' }: PostgresTableOptions
     name: quoted,
     byAccount: `"${name}_by_account"`,
     byEnd: `"${name}_by_end"`,
-    live: `"${name}_live"`,
     revoked: `"${name}_revoked"`,
     suspended: `"${name}_suspended"`,
     byParent: `"${name}_by_parent"`,
+    byRoot: `"${name}_by_root"`,
+    heldOpen: `"${name}_held_open"`,
+    heldRevoked: `"${name}_held_revoked"`,
+    live: `"${name}_live"`,
     // Without the schema, so that stores that name it and stores that do not hear each other.
     channel: name,
   };
@@ -92,7 +99,7 @@ export function readName(
   return { quoted: schema === undefined ? `"${name}"` : `"${schema}"."${name}"`, name };
 }
 
-export const SCHEMA_VERSION = 4;
+export const SCHEMA_VERSION = 5;
 
 function schemaSql(table: Table): string {
   const { name, byAccount, byEnd } = table;
@@ -120,6 +127,7 @@ function schemaSql(table: Table): string {
   limits text COLLATE "C",
   ancestors text COLLATE "C",
   parent text COLLATE "C",
+  root text COLLATE "C",
   format text COLLATE "C"
 );
 CREATE INDEX ${byAccount} ON ${name} (account, created_at DESC, id DESC)
@@ -131,10 +139,10 @@ ${laterIndexesSql(table)}`;
 /** For a table that has our columns and no comment, because a schema tool dropped the comment. */
 function adoptionSql(table: Table): string {
   const indexes = schemaSql(table).split(';\n').slice(1).join(';\n');
-  return indexes.replaceAll(/CREATE INDEX (?!IF)/g, 'CREATE INDEX IF NOT EXISTS ');
+  return rootsSql(table) + indexes.replaceAll(/CREATE INDEX (?!IF)/g, 'CREATE INDEX IF NOT EXISTS ');
 }
 
-/** The columns of schema versions 3 and 4. */
+/** The columns of schema versions 3 to 5. */
 function laterColumnsSql({ name }: Table): string {
   const added = ADDED_COLUMNS.map((column) => {
     const collation = typeOf(column) === 'text' ? ' COLLATE "C"' : '';
@@ -144,22 +152,43 @@ function laterColumnsSql({ name }: Table): string {
 }
 
 /**
- * Schema version 2 added an index that counts live tokens without reading expired ones. An expiry is
- * never null; the condition keeps the index out of plans for queries that do not compare one. Version 3
- * added two for lists of what the default one leaves out; they hold only such tokens. Version 4 added one
- * for the children of a token, which holds derived tokens only.
+ * Schema version 3 added two indexes for lists of what the default one leaves out; they hold only such
+ * tokens. Version 4 added one for the children of a token, and version 5 one for the descendants of a
+ * root; they hold derived tokens only. Version 5 also added two that count the tokens of a quota: those
+ * that are not revoked and those that are. An expiry is never null, and no time is negative: these conditions
+ * keep them out of plans for other queries. Before, another index counted.
  * `IF NOT EXISTS`, because a host with many tokens may have built the indexes before, without a lock.
  */
-function laterIndexesSql({ name, live, revoked, suspended, byParent }: Table): string {
-  return `CREATE INDEX IF NOT EXISTS ${live} ON ${name} (account, expires_at)
-  WHERE revoked_at IS NULL AND expires_at IS NOT NULL;
-CREATE INDEX IF NOT EXISTS ${revoked} ON ${name} (account, created_at DESC, id DESC)
+function laterIndexesSql(table: Table): string {
+  const { name, revoked, suspended, byParent, byRoot, heldOpen, heldRevoked } = table;
+  return `CREATE INDEX IF NOT EXISTS ${revoked} ON ${name} (account, created_at DESC, id DESC)
   WHERE revoked_at IS NOT NULL;
 CREATE INDEX IF NOT EXISTS ${suspended} ON ${name} (account, created_at DESC, id DESC)
   WHERE suspended_at IS NOT NULL;
 CREATE INDEX IF NOT EXISTS ${byParent} ON ${name} (parent, created_at DESC, id DESC)
   WHERE parent IS NOT NULL;
+CREATE INDEX IF NOT EXISTS ${byRoot} ON ${name} (root, created_at DESC, id DESC)
+  WHERE root IS NOT NULL;
+CREATE INDEX IF NOT EXISTS ${heldOpen} ON ${name} (account, root, expires_at)
+  WHERE revoked_at IS NULL AND expires_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS ${heldRevoked} ON ${name} (account, root, format, revoked_at)
+  WHERE revoked_at > 0;
 COMMENT ON TABLE ${name} IS '${MARK} ${SCHEMA_VERSION}';
+`;
+}
+
+/** Also gives the derived tokens of schema version 4 their root, and drops an index that nothing needs. */
+function upgradeSql(table: Table): string {
+  const { name, live } = table;
+  const [schema] = name.includes('.') ? name.split('.') : [];
+  // Last, because reads wait for it.
+  const drop = `DROP INDEX IF EXISTS ${schema === undefined ? live : `${schema}.${live}`};\n`;
+  return `${rootsSql(table)}${laterIndexesSql(table)}${drop}`;
+}
+
+function rootsSql({ name }: Table): string {
+  return `UPDATE ${name} SET root = substring(ancestors FROM '^[[]"([^"]*)"')
+  WHERE parent IS NOT NULL AND root IS NULL;
 `;
 }
 
@@ -177,5 +206,5 @@ function nextStep(shape: Shape, table: Table): string | undefined {
   if (mark === undefined)
     return missingIn(shape, table).length > 0 ? adoptionSql(table) : undefined;
   if (mark.needs > SCHEMA_VERSION) throw laterSchema(table.name, SCHEMA_VERSION);
-  return mark.version < SCHEMA_VERSION ? laterIndexesSql(table) : undefined;
+  return mark.version < SCHEMA_VERSION ? upgradeSql(table) : undefined;
 }

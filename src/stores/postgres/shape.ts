@@ -37,10 +37,12 @@ export interface Shape {
 interface IndexNames {
   readonly byAccount: string;
   readonly byEnd: string;
-  readonly live: string;
   readonly revoked: string;
   readonly suspended: string;
   readonly byParent: string;
+  readonly byRoot: string;
+  readonly heldOpen: string;
+  readonly heldRevoked: string;
 }
 
 const BYTEA: readonly Column[] = ['digest', 'box', 'previous_digest'];
@@ -141,14 +143,17 @@ export function hasIndex({ indexes }: Shape, parts: string, kind?: 'unique'): bo
 
 /** The parts of our indexes, as the server prints them. Their names may differ. */
 function indexesOf(names: IndexNames): Readonly<Record<string, string>> {
-  const { byAccount, byEnd, live, revoked, suspended, byParent } = names;
+  const { byAccount, byEnd, revoked, suspended, byParent, byRoot, heldOpen, heldRevoked } = names;
   return {
     [byAccount]: '(account, created_at DESC, id DESC) WHERE (revoked_at IS NULL)',
     [byEnd]: '(LEAST(expires_at, revoked_at))',
-    [live]: '(account, expires_at) WHERE ((revoked_at IS NULL) AND (expires_at IS NOT NULL))',
     [revoked]: '(account, created_at DESC, id DESC) WHERE (revoked_at IS NOT NULL)',
     [suspended]: '(account, created_at DESC, id DESC) WHERE (suspended_at IS NOT NULL)',
     [byParent]: '(parent, created_at DESC, id DESC) WHERE (parent IS NOT NULL)',
+    [byRoot]: '(root, created_at DESC, id DESC) WHERE (root IS NOT NULL)',
+    [heldOpen]:
+      '(account, root, expires_at) WHERE ((revoked_at IS NULL) AND (expires_at IS NOT NULL))',
+    [heldRevoked]: '(account, root, format, revoked_at) WHERE (revoked_at > 0)',
   };
 }
 

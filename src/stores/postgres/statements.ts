@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { LONG_LIST_BYTES } from '../../bounds.ts';
+import { LONG_LIST_BYTES, MAX_REVOKED_REQUESTED_BYTES } from '../../bounds.ts';
 import type { ListedState } from '../../token.ts';
 import { COLUMNS, type Column, REQUESTED, SCOPES } from '../rows.ts';
 import type { PostgresQuery } from './client.ts';
@@ -38,9 +38,10 @@ function statementName(text: string): string {
 function textsFor(table: Table, standby: StatementOptions['standby']) {
   const guard = standby === 'refuse' ? ON_PRIMARY : 'true';
   return {
-    ...insertsInto(table),
+    insert: insertInto(table),
     ...readsOf(table, guard),
     ...changesOf(table),
+    reached: `SELECT ${NOW} >= $1 AS reached WHERE ${guard}`,
     inspect: INSPECT,
   };
 }
@@ -52,35 +53,26 @@ function textsFor(table: Table, standby: StatementOptions['standby']) {
  */
 export const ON_PRIMARY = '(SELECT 1 / (NOT pg_is_in_recovery())::integer) = 1';
 
-function insertsInto({ name }: Table) {
-  const columns = COLUMNS.join(', ');
+/**
+ * The time of the server, in milliseconds. A whole statement uses the same: of two times, one could be
+ * before an end and one after it.
+ */
+export const NOW = 'floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint';
+
+function insertInto({ name }: Table): string {
   const values = COLUMNS.map((_, index) => `$${index + 1}`).join(', ');
-  const account = `$${COLUMNS.indexOf('account') + 1}`;
-  const liveAt = `$${COLUMNS.length + 1}`;
-  const tokens = `$${COLUMNS.length + 2}`;
-  // Counts no further than the quota. ORDER BY forces the index: a scan of the table looks cheap to the
-  // planner if all tokens are of one account.
-  const room = `SELECT count(*) < ${tokens} AS "hasRoom" FROM (
-            SELECT 1 FROM ${name}
-            WHERE account = ${account} AND revoked_at IS NULL AND expires_at > ${liveAt}
-            ORDER BY expires_at LIMIT ${tokens}) AS live`;
-  return {
-    insert: durable(
-      `INSERT INTO ${name} (${columns}) VALUES (${values}) ON CONFLICT (id) DO NOTHING`,
-    ),
-    insertWithin: durable(
-      `INSERT INTO ${name} (${columns}) SELECT ${values} FROM room WHERE "hasRoom"
-         ON CONFLICT (id) DO NOTHING`,
-      { room },
-    ),
-  };
+  return durable(
+    `INSERT INTO ${name} (${COLUMNS.join(', ')}) VALUES (${values}) ON CONFLICT (id) DO NOTHING`,
+  );
 }
 
 function readsOf({ name }: Table, guard: string) {
   const read = `SELECT ${CELLS} AS cells FROM ${name}`;
   return {
     ...pagesOf(name, guard),
-    ...childrenOf(name, guard),
+    ...derivedOf(name, guard, 'parent'),
+    ...derivedOf(name, guard, 'root'),
+    ...countsOf(name, guard),
     find: `${read} WHERE id = $1 AND ${guard}`,
     findMany: `${read} WHERE id = ANY($1) AND ${guard}`,
     /** Leaves out long lists whose ids and digests are given. */
@@ -124,12 +116,16 @@ function pagesOf(name: string, guard: string): Record<PagePurpose, string> {
   return Object.fromEntries(entries);
 }
 
-/** For each state: a page of the children of `$7`, which ends at a number of bytes. */
-type ChildrenPurpose = `children_${ListedState}`;
+/** For each state: a page of what was derived from `$7`, which ends at a number of bytes. */
+type DerivedPurpose<Ancestor extends string> = `${Ancestor}_${ListedState}`;
 
-function childrenOf(name: string, guard: string): Record<ChildrenPurpose, string> {
+function derivedOf<Ancestor extends 'parent' | 'root'>(
+  name: string,
+  guard: string,
+  ancestor: Ancestor,
+): Record<DerivedPurpose<Ancestor>, string> {
   const columns = COLUMNS.join(', ');
-  // Comparisons that no other index fits keep the plan on the one by parent.
+  // Comparisons that no other index fits keep the plan on the one by that ancestor.
   const isOpen = `coalesce(revoked_at::text, '') = ''`;
   const states: Record<ListedState, string> = {
     active: `${isOpen} AND coalesce(expires_at, 0) > $2 AND suspended_at IS NULL`,
@@ -139,13 +135,42 @@ function childrenOf(name: string, guard: string): Record<ChildrenPurpose, string
     all: '$2::bigint IS NOT NULL',
   };
   const entries = Object.entries(states).map(([state, condition]) => [
-    `children_${state}`,
+    `${ancestor}_${state}`,
     upTo(`SELECT ${columns} FROM ${name}
-       WHERE parent = $7 AND account || '' = $1 AND ${condition}
+       WHERE ${ancestor} = $7 AND account || '' = $1 AND ${condition}
          AND (created_at, id) < ($3, $4) AND ${guard}
        ORDER BY created_at DESC, id DESC LIMIT $5`),
   ]);
   return Object.fromEntries(entries);
+}
+
+/** With the root of a holder of a quota as a further parameter, or for what was not derived. */
+type HeldPurpose<Verb extends string> = Verb | `${Verb}Derived`;
+
+function heldBy(root: `$${number}` | undefined): string {
+  return `account = $1 AND root ${root === undefined ? 'IS NULL' : `= ${root}`}`;
+}
+
+/** Only a query with this condition takes the index of a quota's revoked tokens. It holds for all. */
+const IS_REVOKED = 'revoked_at > 0';
+
+/**
+ * Each part counts no further than asked for. ORDER BY forces the index: a scan of the table looks cheap to
+ * the planner if all tokens are of one account.
+ */
+function countsOf(name: string, guard: string): Record<HeldPurpose<'count'>, string> {
+  const count = (holder: string) => {
+    const live = `SELECT 1 FROM ${name} WHERE ${holder} AND revoked_at IS NULL AND expires_at > $2
+           ORDER BY expires_at LIMIT $3`;
+    const expired = `SELECT 1 FROM ${name} WHERE ${holder} AND revoked_at IS NULL AND expires_at <= $2
+           ORDER BY expires_at LIMIT $4`;
+    const revoked = `SELECT 1 FROM ${name} WHERE ${holder} AND ${IS_REVOKED}
+           ORDER BY format, revoked_at LIMIT $4`;
+    return `SELECT (SELECT count(*)::text FROM (${live}) AS live) AS live,
+         (SELECT count(*)::text FROM ((${expired}) UNION ALL (${revoked}) LIMIT $4) AS ended) AS ended
+       WHERE ${guard}`;
+  };
+  return { count: count(heldBy(undefined)), countDerived: count(heldBy('$5')) };
 }
 
 /** PostgreSQL knows the length of a long text without reading the text. */
@@ -173,13 +198,14 @@ function changesOf({ name }: Table) {
            AND revoked_at IS NULL`,
     ),
     revoke: durable(
-      `UPDATE ${name} SET revoked_at = $1
+      `UPDATE ${name} SET revoked_at = $1, ${SHORTENED}
          WHERE id = $2 AND account || '' = $3 AND revoked_at IS NULL
            AND version = coalesce($4, version)`,
     ),
     // From a position: the entries of rows that are revoked already stay in the index until a vacuum.
     revokeAll: durable(
-      `UPDATE ${name} SET revoked_at = $1 WHERE revoked_at IS NULL AND id = ANY(ARRAY(
+      `UPDATE ${name} SET revoked_at = $1, ${SHORTENED}
+         WHERE revoked_at IS NULL AND id = ANY(ARRAY(
            SELECT id FROM ${name}
            WHERE account = $2 AND revoked_at IS NULL AND (created_at, id) < ($3, $4)
            ORDER BY created_at DESC, id DESC LIMIT $5 FOR UPDATE))`,
@@ -189,12 +215,42 @@ function changesOf({ name }: Table) {
     // a locked row in place, and fewer than `limit` must mean that none are left.
     purge: durable(
       `DELETE FROM ${name} WHERE id = ANY(ARRAY(
-           SELECT id FROM ${name} WHERE least(expires_at, revoked_at) < $1
-           ORDER BY least(expires_at, revoked_at) LIMIT $2 FOR UPDATE))`,
+           SELECT id FROM ${name} WHERE least(expires_at, revoked_at) < least($1, ${NOW}) - $2
+           ORDER BY least(expires_at, revoked_at) LIMIT $3 FOR UPDATE))`,
       { rows: true },
     ),
+    prune: pruneFrom(name, heldBy(undefined)),
+    pruneDerived: pruneFrom(name, heldBy('$4')),
   };
 }
+
+/** Reads as many expired tokens as revoked ones, and removes those that ended first. */
+function pruneFrom(name: string, holder: string): string {
+  const expired = `SELECT id, expires_at AS ended_at FROM ${name}
+           WHERE ${holder} AND revoked_at IS NULL AND expires_at <= least($2, ${NOW})
+           ORDER BY expires_at LIMIT $3 FOR UPDATE`;
+  const revoked = `SELECT id, revoked_at FROM ${name}
+           WHERE ${holder} AND ${IS_REVOKED} AND format IS NULL
+           ORDER BY revoked_at LIMIT $3 FOR UPDATE`;
+  // Each in a query of its own: a union does not lock rows.
+  return durable(
+    `DELETE FROM ${name} WHERE id = ANY(ARRAY(
+         SELECT id FROM (SELECT * FROM (${expired}) AS expired
+           UNION ALL SELECT * FROM (${revoked}) AS revoked) AS ended
+         ORDER BY ended_at LIMIT $3))`,
+    { rows: true },
+  );
+}
+
+/**
+ * What a revoked record loses. Scopes are ASCII and hold no quote. The pattern takes the whole members of
+ * the beginning, and leaves room for the bracket.
+ */
+const SHORTENED = `scopes = '[]', metadata = NULL, box = NULL,
+         pending = regexp_replace(pending, '"box":"[^"]*",', ''),
+         requested = CASE WHEN octet_length(requested) <= ${MAX_REVOKED_REQUESTED_BYTES} THEN requested
+           ELSE substring(left(requested, ${MAX_REVOKED_REQUESTED_BYTES - 1})
+             FROM '^[[](?:"[^"]*"(?:,"[^"]*")*)?') || ']' END`;
 
 /** The answer to a write. */
 export interface ChangeCount {
@@ -202,15 +258,11 @@ export interface ChangeCount {
   /** The ids of changed rows, oldest first, and when the oldest was created; only if it asks. */
   readonly ids?: string[] | null;
   readonly oldest?: string | null;
-  /** Whether the account had room for one more; only if the statement asks. */
-  readonly hasRoom?: boolean;
 }
 
 interface Answers {
   /** Whether the ids of changed rows come with the count. */
   readonly rows?: boolean;
-  /** A query whose column `hasRoom` comes with the count. */
-  readonly room?: string;
 }
 
 /** Selected by a write, this makes its commit wait for the disk; a stricter setting of the host stays. */
@@ -221,12 +273,10 @@ export const SYNCED = `set_config('synchronous_commit', CASE current_setting('sy
  * A write in one round trip. Its commit waits for the disk even if `synchronous_commit` is off for the
  * session; a stricter setting of the host stays.
  */
-function durable(write: string, { rows = false, room }: Answers = {}): string {
-  return `WITH ${room === undefined ? '' : `room AS (${room}),`}
-    changed AS (${write} RETURNING id, created_at)
+function durable(write: string, { rows = false }: Answers = {}): string {
+  return `WITH changed AS (${write} RETURNING id, created_at)
     SELECT count(*)::integer AS changed,
       ${rows ? 'array_agg(id ORDER BY created_at, id) AS ids, min(created_at)::text AS oldest,' : ''}
-      ${room === undefined ? '' : '(SELECT "hasRoom" FROM room),'}
       ${SYNCED}
     FROM changed`;
 }

@@ -1,19 +1,23 @@
+import { REDIS_BATCH } from '../../bounds.ts';
 import { invalidOptions, TokenError } from '../../errors.ts';
 import { notify } from '../../events.ts';
 import type {
-  AccountQuota,
+  CountQuery,
   DoctorOptions,
   PageQuery,
+  PruneQuery,
   PurgedRecords,
+  PurgeQuery,
   ScannedRecords,
   ScanQuery,
   StoreFinding,
+  TokenCounts,
   TokenStore,
   Unsubscribe,
 } from '../../store.ts';
 import type { TokenId, TokenRecord } from '../../token.ts';
 import { purgedOf } from '../purged.ts';
-import { quotaExceeded, RowReader } from '../rows.ts';
+import { RowReader } from '../rows.ts';
 import { driverOf, type RedisClient } from './client.ts';
 import { examine } from './doctor.ts';
 import { corruptRecord, type Driver, withDriver } from './driver.ts';
@@ -21,9 +25,16 @@ import { idIn, type KeySpace, keySpaceOf, SHARDS } from './layout.ts';
 import { FROM_THE_TOP, TokenReader } from './reader.ts';
 import { RecentWrites } from './recent-writes.ts';
 import { ReplicatedWrites, readReplication } from './replicated-writes.ts';
-import { LIST_FULL, numbersIn, runScript, type WriteCall } from './scripts.ts';
+import { numbersIn, runScript, type ScriptCall, type WriteCall } from './scripts.ts';
 import { ChangeListener } from './watch.ts';
-import { childrenIn, type ListedToken, type Revocation, WriteCalls } from './write-calls.ts';
+import {
+  childrenIn,
+  type EndedToken,
+  type ListedToken,
+  type Removal,
+  type Revocation,
+  WriteCalls,
+} from './write-calls.ts';
 
 export type { RedisClient } from './client.ts';
 export type { IoredisClient, IoredisCluster } from './ioredis.ts';
@@ -149,36 +160,50 @@ export class RedisTokenStore implements TokenStore {
     );
   }
 
-  /**
-   * With a quota, takes one round trip while the account has far fewer tokens: about half of a quota
-   * of 10 000. Closer to it, and with a quota below about 2300, another round trip counts the
-   * account's tokens first. Only if those that are not revoked reach the quota, more round trips
-   * look for expired ones among them, 6400 in each.
-   */
-  async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
-    const writeId = this.#calls.newWriteId();
-    if (quota !== undefined) {
-      const maxListed = surelyFree(quota);
-      if (maxListed > 0 && (await this.#insert(record, writeId, String(maxListed)))) return;
-      if (await this.#reader.isFull(record.account, quota)) throw quotaExceeded(quota);
-    }
-    await this.#insert(record, writeId, '');
-  }
-
-  /** Resolves to false if the account's list is full. */
-  async #insert(record: TokenRecord, writeId: string, maxListed: string): Promise<boolean> {
-    const outcome = await this.#write(this.#calls.insert(record, writeId, maxListed));
-    if (outcome.generations[0] === LIST_FULL) return false;
+  async insert(record: TokenRecord): Promise<void> {
+    const outcome = await this.#write(this.#calls.insert(record, this.#calls.newWriteId()));
     if (outcome.changed === 0) throw new TokenError('id_taken', 'this id is taken');
     this.#confirmed(outcome);
-    return true;
+  }
+
+  /** Takes one round trip, in a cluster one for each shard, concurrently, however many tokens there are. */
+  async count({ most, ...holder }: CountQuery): Promise<TokenCounts> {
+    const { live, ended } = await this.#count(holder);
+    return { live: Math.min(live, most.live), ended: Math.min(ended, most.ended) };
+  }
+
+  async #count(holder: Omit<CountQuery, 'most'>) {
+    const counts = await this.#reader.count(holder);
+    if (counts.uncounted === 0) return counts;
+    await this.#adopt(holder.account);
+    return this.#reader.count(holder);
+  }
+
+  /** Counts and lists an account's tokens that earlier versions have inserted, as this one does. */
+  async #adopt(account: string): Promise<void> {
+    const adopt = async (entries: readonly string[]) => {
+      const tokens = entries.map((entry) => ({ id: idIn(entry), entry }));
+      const calls = this.#keys.batched(tokens).map((batch) => this.#calls.adopt(account, batch));
+      const answers = await Promise.all(calls.map((call) => runScript(this.#driver, call)));
+      await this.#runBatched(answers.flatMap(childrenIn), (batch) => this.#calls.enlist(batch));
+    };
+    let bound = FROM_THE_TOP;
+    for (;;) {
+      const { entries, isLast } = await this.#reader.listed(account, bound, REDIS_BATCH);
+      await adopt(entries);
+      if (isLast) return;
+      bound = `(${entries.at(-1)}`;
+    }
   }
 
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
     return this.#reader.find(ids);
   }
 
-  page(query: PageQuery): Promise<TokenRecord[]> {
+  async page(query: PageQuery): Promise<TokenRecord[]> {
+    const { account, root, after, liveAt } = query;
+    // A count finds the descendants that earlier versions have not listed by their root.
+    if (root !== undefined && after === undefined) await this.#count({ account, root, liveAt });
     return this.#reader.page(query);
   }
 
@@ -241,28 +266,56 @@ export class RedisTokenStore implements TokenStore {
     return outcome;
   }
 
-  async purge(before: Date, limit: number): Promise<PurgedRecords> {
+  /** Compares with the clock of each server that holds tokens to purge. */
+  purge(query: PurgeQuery): Promise<PurgedRecords> {
+    return this.#remove(query, (limit) => this.#reader.ended({ ...query, limit }), query.limit);
+  }
+
+  /** Compares with the clock of each server that holds tokens to prune. */
+  prune(query: PruneQuery): Promise<PurgedRecords> {
+    // The instant of the end is an end, unlike in a purge, which removes only what is older.
+    const removal = { now: query.now, minAgeMs: -1 };
+    const find = (limit: number) => this.#reader.prunable({ ...query, limit });
+    return this.#remove(removal, find, query.limit);
+  }
+
+  async #remove(
+    removal: Removal,
+    find: (limit: number) => Promise<EndedToken[]>,
+    limit: number,
+  ): Promise<PurgedRecords> {
     const ids: TokenId[] = [];
     let count = 0;
     while (count < limit) {
-      const ended = await this.#reader.ended(before, limit - count);
-      if (ended.length === 0) break;
-      let removed = 0;
+      const ended = await find(limit - count);
       // Waits for no replica: a token that comes back is purged again.
-      const removals = this.#keys
-        .batched(ended)
-        .map((batch) => runScript(this.#driver, this.#calls.remove(batch, before)));
-      const answers = await Promise.all(removals);
-      for (const answer of answers) removed += numbersIn(answer)[0];
-      const children = this.#keys.batched(answers.flatMap(childrenIn));
-      await Promise.all(
-        children.map((batch) => runScript(this.#driver, this.#calls.unlist(batch))),
-      );
+      const answers = await this.#runBatched(ended, (batch) => this.#calls.remove(batch, removal));
+      await this.#runBatched(answers.flatMap(childrenIn), (batch) => this.#calls.unlist(batch));
+      let [removed, stale] = [0, 0];
+      for (const answer of answers.map(numbersIn)) {
+        removed += answer[0];
+        stale += answer[1];
+      }
       const found = ended.map(({ id }) => id as TokenId);
       ids.push(...(await purgedOf(found, removed, (left) => this.find(left))).ids);
       count += removed;
+      // If others have removed all that was found, they go on with the rest.
+      if (removed + stale === 0) break;
     }
     return { count, ids };
+  }
+
+  #runBatched<Item extends { readonly id: string }>(
+    items: readonly Item[],
+    callOf: (batch: readonly Item[]) => ScriptCall,
+  ): Promise<unknown[]> {
+    const batches = this.#keys.batched(items);
+    return Promise.all(batches.map((batch) => runScript(this.#driver, callOf(batch))));
+  }
+
+  /** Asks the clock of the server that holds the first shard, which is a primary. */
+  hasReached(instant: Date): Promise<boolean> {
+    return this.#reader.hasReached(instant);
   }
 
   /**
@@ -340,16 +393,4 @@ interface BatchOutcome {
   /** The generation of each token that was changed, at the index of that token. */
   readonly generations: readonly string[];
   readonly confirmations: number;
-}
-
-/**
- * An account whose list in one shard is shorter than this almost certainly has fewer tokens than its
- * quota. Ids are random: at the quota, a list has a 64th of its tokens on average, and the square root
- * of that is the standard deviation. Fewer than one list in ten million is six deviations shorter.
- * An account that revokes just its tokens in some shards, which their ids show, gets new ones there
- * without a count, and still ends below twice its quota.
- */
-function surelyFree({ tokens }: AccountQuota): number {
-  const share = tokens / SHARDS.length;
-  return Math.floor(share - 6 * Math.sqrt(share));
 }

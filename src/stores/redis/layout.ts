@@ -1,6 +1,8 @@
 import { REDIS_BATCH } from '../../bounds.ts';
 import { invalidOptions } from '../../errors.ts';
+import type { QuotaHolder } from '../../store.ts';
 import type { TokenId, TokenRecord } from '../../token.ts';
+import { ID_LENGTH } from '../../token-id.ts';
 
 /*
  * All keys of a token are in one shard, which follows from its id, and a shard is in one slot of a
@@ -9,14 +11,16 @@ import type { TokenId, TokenRecord } from '../../token.ts';
  *   {tag}:token:<id>         its record
  *   {tag}:account:<account>  the account's list: an entry for each token that is not revoked
  *   {tag}:aside:<account>    likewise for each that is revoked, and each that is suspended
+ *   {tag}:counted:<account>  an entry for each token of the account, by which quotas are counted
  *   {tag}:children:<id>      an entry for each token that was derived from that one
+ *   {tag}:tree:<id>          likewise for each that was derived from that root, at any depth
  *   {tag}:ends               all tokens, by the time at which they end
  *   {tag}:usage:<id>         its counts, if usage is recorded here
  *   {tag}:lease:<n>:<key>    what was granted of a limit in window n; its shard follows from <key>
  *
- * Earlier versions do not know `aside` and `children`. So a token that they revoked is missing in `aside`,
- * and a token that they purged may still be in both: the record decides. An account has its lists in each
- * shard; a page merges the tops of all of them. A lone server has the same keys, but there one command
+ * Earlier versions do not know `aside`, `counted`, `children` and `tree`. So a token that they revoked is
+ * missing in `aside`, and a token that they purged may still be in all of them: the record decides. Tokens
+ * that are missing in `counted` are found by a count. An account has its lists in each shard; a page merges the tops of all of them. A lone server has the same keys, but there one command
  * reaches all shards. One key, in the first shard, does not belong to a token:
  *
  *   {tag}:usage-start        the time from which usage is counted
@@ -123,9 +127,18 @@ export class KeySpace {
     return `${this.#prefixes.get(shard)}aside:${account}`;
   }
 
+  counted(shard: Shard, account: string): string {
+    return `${this.#prefixes.get(shard)}counted:${account}`;
+  }
+
   /** The children of a token that are in the shard. */
   children(shard: Shard, parent: string): string {
     return `${this.#prefixes.get(shard)}children:${parent}`;
+  }
+
+  /** The descendants of a root that are in the shard. */
+  tree(shard: Shard, root: string): string {
+    return `${this.#prefixes.get(shard)}tree:${root}`;
   }
 
   ends(shard: Shard): string {
@@ -149,18 +162,25 @@ export class KeySpace {
     return `${this.#prefixes.get(SHARDS[0] as Shard)}usage-start`;
   }
 
-  /** The keys of {@link ofToken}, and the list of the parent's children if the token has a parent. */
+  /** The keys of {@link ofToken}, and those of {@link ofDerived} if the token was derived. */
   ofRecord(record: TokenRecord): readonly string[] {
-    const parent = record.ancestors?.at(-1);
+    const { id, ancestors } = record;
     const keys = this.ofToken(record);
-    return parent === undefined ? keys : [...keys, this.children(shardOf(record.id), parent)];
+    return ancestors === undefined ? keys : [...keys, ...this.ofDerived(id, ancestors)];
+  }
+
+  /** The lists that have a derived token by its parent and by its root. */
+  ofDerived(id: string, ancestors: readonly TokenId[]): readonly string[] {
+    const shard = shardOf(id);
+    const [root = '', parent = root] = [ancestors[0], ancestors.at(-1)];
+    return [this.children(shard, parent), this.tree(shard, root)];
   }
 
   /** All keys that a write of a token touches, in the order that the scripts expect. */
   ofToken({ id, account }: TokenName): readonly string[] {
     const shard = shardOf(id);
     const lists = [this.account(shard, account), this.aside(shard, account)];
-    return [this.record(id), ...lists, this.ends(shard)];
+    return [this.record(id), ...lists, this.ends(shard), this.counted(shard, account)];
   }
 
   /** The slot of tokens that one command may name together. A lone server counts as one slot. */
@@ -230,7 +250,7 @@ export function asideEntryOf(record: TokenRecord): string | undefined {
   return mark && `${entryPrefixOf(record)} ${mark}${record.expiresAt.getTime()}`;
 }
 
-/** The index of the line of a record that holds the ids of its ancestors. */
+/** The index of the line of a record that holds the ids of its ancestors. The next one holds its format. */
 export const ANCESTORS_LINE = 21;
 
 export const REVOKED = 'r';
@@ -248,9 +268,40 @@ export function childEntryOf(record: Pick<TokenRecord, 'id' | 'createdAt'>): str
   return `${entryPrefixOf(record)} `;
 }
 
+/** The states of the entries that are counted. */
+export const UNREVOKED = '0';
+export const ENDED_EARLY = '1';
+/** Revoked, and never pruned: a repeated import must find it. */
+export const TOMBSTONE = '2';
+
+/**
+ * A token's entry among those that are counted: its state, the root from which it was derived, and when it
+ * ends, or would. So the live or ended ones of a holder of a quota are ranges, whose lengths Redis knows.
+ */
+export function countedEntryOf(record: TokenRecord): string {
+  const { id, ancestors, revokedAt, format } = record;
+  const revoked = format === undefined ? ENDED_EARLY : TOMBSTONE;
+  const state = revokedAt === undefined ? UNREVOKED : revoked;
+  return `${state}${ancestors?.[0] ?? ''} ${sortable(endOf(record))}${id}`;
+}
+
+/** What the entries of a holder of a quota begin with, after their state. */
+export function holderText({ root = '' as TokenId }: Pick<QuotaHolder, 'root'>): string {
+  return `${root} `;
+}
+
+/** The end and the id in an entry of {@link countedEntryOf}: entries of one holder sort by it. */
+export function endAndId(counted: string): string {
+  return counted.slice(counted.indexOf(' ') + 1);
+}
+
+export function idInCounted(counted: string): TokenId {
+  return endAndId(counted).slice(TIME_LENGTH) as TokenId;
+}
+
 /** The part of an entry that decides its position. */
 export function entryPrefixOf({ id, createdAt }: Pick<TokenRecord, 'id' | 'createdAt'>): string {
-  return `${sortable(createdAt)}${id}`;
+  return `${sortable(createdAt.getTime())}${id}`;
 }
 
 export function idIn(entry: string): TokenId {
@@ -259,10 +310,13 @@ export function idIn(entry: string): TokenId {
 
 /** The last id in the line of ancestors. */
 export function parentIn(ancestors: string): TokenId {
-  return ancestors.slice(-PARENT_LENGTH - 2, -2) as TokenId;
+  return ancestors.slice(-ID_LENGTH - 2, -2) as TokenId;
 }
 
-const PARENT_LENGTH = 22;
+/** The first id in the line of ancestors. */
+export function rootIn(ancestors: string): TokenId {
+  return ancestors.slice(2, ID_LENGTH + 2) as TokenId;
+}
 
 /** The expiry in an entry, in milliseconds. */
 export function expiryIn(entry: string): string {
@@ -275,12 +329,12 @@ export function creationIn(entry: string): string | number {
   return entry.startsWith('1') ? digits : Number(digits) + EARLIEST;
 }
 
-const TIME_LENGTH = 17;
-const EARLIEST = -8_640_000_000_000_000;
+/** The length of a time in an entry. */
+export const TIME_LENGTH = 17;
+export const EARLIEST = -8_640_000_000_000_000;
 
 /** A time as 17 characters that sort as text. */
-function sortable(time: Date): string {
-  const ms = time.getTime();
+export function sortable(ms: number): string {
   const [sign, digits] = ms < 0 ? ['0', ms - EARLIEST] : ['1', ms];
   return sign + String(digits).padStart(TIME_LENGTH - 1, '0');
 }

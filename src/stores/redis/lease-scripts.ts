@@ -1,4 +1,4 @@
-import { script } from './scripts.ts';
+import { CLOCK, script } from './scripts.ts';
 
 /*
  * KEYS: the counts of granted uses, one for each key and window. A count expires a minute after its window
@@ -15,17 +15,20 @@ local function write(key, count, ...)
 end
 `;
 
-/** ARGV: for each key the limit, how much is wanted, and when the window ends. Answers with the grants. */
-export const TAKE_LEASES = script(`${COUNT_OF}
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+/**
+ * ARGV: for each key the limit, how much is wanted, and when the window begins and ends. Answers with the
+ * grants.
+ */
+export const TAKE_LEASES = script(`${COUNT_OF}${CLOCK}
+local now = clock()
 local grants = {}
 for i = 1, #KEYS do
-  local limit, want, ends = tonumber(ARGV[3 * i - 2]), tonumber(ARGV[3 * i - 1]), tonumber(ARGV[3 * i])
+  local limit, want = tonumber(ARGV[4 * i - 3]), tonumber(ARGV[4 * i - 2])
+  local starts, ends = tonumber(ARGV[4 * i - 1]), tonumber(ARGV[4 * i])
   local text, count = countOf(KEYS[i])
   if not count then return redis.error_reply('WRONGTYPE a count is malformed') end
   local grant = 0
-  if ends > now then
+  if starts <= now and ends > now then
     grant = math.max(0, math.min(want, limit - count))
     local kept = text and now + redis.call('PTTL', KEYS[i]) or 0
     local expiry = math.max(kept, ends + 60000)

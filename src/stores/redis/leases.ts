@@ -41,7 +41,7 @@ interface Count {
  * takes one round trip, in a cluster one to each server, concurrently. It rejects if one of them fails,
  * and what the others have granted is lost.
  *
- * The clock of the server decides whether a window has ended. Counts expire by themselves, so
+ * The clock of the server decides whether a window has begun and whether it has ended. Counts expire by themselves, so
  * `purge` has nothing to do. Redis is durable only with an append-only file, and forgets counts when it
  * evicts keys: set `maxmemory-policy` to `noeviction`, or limits may be exceeded.
  *
@@ -70,12 +70,14 @@ export class RedisLeaseStore implements LeaseStore {
 
   async take(wants: readonly LeaseWant[]): Promise<number[]> {
     const granted = new Array<number>(wants.length).fill(0);
-    const counts = wants.map(leaseRow).map(({ key, window, wanted, limit, until }, index) => ({
-      id: key,
-      name: this.#keys.lease(key, window),
-      values: [limit, wanted, until].map(String),
-      index,
-    }));
+    const counts = wants
+      .map(leaseRow)
+      .map(({ key, window, wanted, limit, from, until }, index) => ({
+        id: key,
+        name: this.#keys.lease(key, window),
+        values: [limit, wanted, from, until].map(String),
+        index,
+      }));
     const parts = this.#keys.batched<Count>(counts).map(async (part) => {
       const { answer, confirmations } = await this.#run(part, TAKE_LEASES);
       if (confirmations < this.#replicas) throw unconfirmed();

@@ -1,16 +1,26 @@
-import { MAX_REDIS_COUNTED, MAX_REDIS_SCAN } from '../../bounds.ts';
+import { MAX_REDIS_SCAN } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
 import { bytesOfLists } from '../../list-size.ts';
-import type { AccountQuota, PageQuery, ScannedRecords, ScanQuery } from '../../store.ts';
+import type {
+  CountQuery,
+  PageQuery,
+  PruneQuery,
+  PurgeQuery,
+  ScannedRecords,
+  ScanQuery,
+} from '../../store.ts';
 import { isListed, type ListedState, type TokenId, type TokenRecord } from '../../token.ts';
 import type { RowReader } from '../rows.ts';
 import { corruptRecord, type Driver, isReply, throwTokenError } from './driver.ts';
 import { FailoverGuard } from './failover-guard.ts';
 import {
   childEntryOf,
+  endAndId,
   endIn,
   entryPrefixOf,
+  holderText,
   idIn,
+  idInCounted,
   type KeySpace,
   REVOKED,
   readName,
@@ -18,7 +28,7 @@ import {
   type Shard,
   SUSPENDED,
   shardOf,
-  type TokenName,
+  sortable,
 } from './layout.ts';
 import { decodeRecord } from './record-codec.ts';
 import {
@@ -26,12 +36,15 @@ import {
   DUE,
   LIST,
   numbersIn,
+  PRUNABLE,
   READ,
   READ_SHORT,
   runScript,
   SCAN,
   type Script,
+  TIME,
 } from './scripts.ts';
+import type { EndedToken } from './write-calls.ts';
 
 /** Bounds a list from above, before its first entry. */
 export const FROM_THE_TOP = '+';
@@ -170,6 +183,11 @@ export class TokenReader {
     return this.#list((shard) => [this.#keys.account(shard, account)], bound, count);
   }
 
+  /** The entries of an account below a bound, newest first: at most `size`, and whether they are the last. */
+  listed(account: string, bound: string, size: number) {
+    return this.#merge({ account, state: 'expired' }, bound, size);
+  }
+
   /** The entries of lists, of which there are as many in each shard. */
   async #list(
     keysOf: (shard: Shard) => readonly string[],
@@ -189,17 +207,20 @@ export class TokenReader {
    * Merges the lists that have tokens of a state, of all shards: at most `size` entries below a bound,
    * newest first.
    */
-  async #merge({ account, parent, state = 'active' }: PageQuery, bound: string, size: number) {
+  async #merge(
+    { account, parent, root, state = 'active' }: Omit<PageQuery, 'liveAt' | 'limit'>,
+    bound: string,
+    size: number,
+  ) {
     const keysOf = (shard: Shard) => {
       if (parent !== undefined) return [this.#keys.children(shard, parent)];
+      if (root !== undefined) return [this.#keys.tree(shard, root)];
       return [
         ...(IN_ACCOUNT.has(state) ? [this.#keys.account(shard, account)] : []),
         ...(IN_ASIDE.has(state) ? [this.#keys.aside(shard, account)] : []),
       ];
     };
-    // More from each than its share, so that one round trip is usually enough.
-    const share = size / SHARDS.length;
-    const count = Math.max(2, Math.ceil(share + 4 * Math.sqrt(share)));
+    const count = shareOf(size);
     const lists = await this.#list(keysOf, bound, count);
     // A list that goes on says nothing about what is below its last entry here.
     const ends = lists.filter((list) => list.length === count).map((list) => list.at(-1) ?? '');
@@ -209,22 +230,34 @@ export class TokenReader {
     return { entries: entries.slice(0, size), isLast: floor === '' && entries.length <= size };
   }
 
-  async isFull(account: string, { tokens, liveAt }: AccountQuota): Promise<boolean> {
-    const count = async (first: number, last: number) => {
-      const values = [liveAt.getTime(), first, last].map(String);
-      const counts = (await this.#runOnLists(COUNT, account, values)).map(numbersIn);
-      return counts.reduce((a, b) => [a[0] + b[0], Math.max(a[1], b[1]), a[2] + b[2]]);
-    };
-    let [listed, longest] = await count(1, 0);
-    // Lists also hold tokens that have expired.
-    if (listed < tokens) return false;
-    let live = 0;
-    for (let first = 0; live < tokens && first < longest; first += MAX_REDIS_COUNTED) {
-      const part = await count(first, first + MAX_REDIS_COUNTED - 1);
-      longest = part[1];
-      live += part[2];
-    }
-    return live >= tokens;
+  /** Also counts the tokens of the account that an earlier version has inserted, which are not in it. */
+  async count({ account, root, liveAt }: Omit<CountQuery, 'most'>) {
+    const keysOf = (shard: Shard) => [
+      this.#keys.counted(shard, account),
+      this.#keys.account(shard, account),
+    ];
+    const values = [holderText({ root }), sortable(liveAt.getTime() + 1)];
+    const counts = (await this.#runOnAll(COUNT, keysOf, values)).map(numbersIn);
+    const sum = (part: number) => counts.reduce((all, count) => all + (count[part] ?? 0), 0);
+    return { live: sum(0), ended: sum(1), uncounted: sum(2) };
+  }
+
+  /** Tokens of the holder of a quota that may be pruned, those that ended first: at most `limit`. */
+  async prunable({ account, root, now, limit }: PruneQuery): Promise<EndedToken[]> {
+    const count = shareOf(limit);
+    const values = [holderText({ root }), String(now.getTime()), String(count)];
+    const keysOf = (shard: Shard) => [this.#keys.counted(shard, account)];
+    const lists = (await this.#runOnAll(PRUNABLE, keysOf, values)).flat() as string[][];
+    // A list that goes on says nothing about what ended after its last entry here.
+    const full = lists.filter((list) => list.length === count);
+    const ceiling = full.map((list) => endAndId(list.at(-1) ?? '')).sort()[0];
+    const entries = lists
+      .flat()
+      .filter((entry) => ceiling === undefined || endAndId(entry) <= ceiling);
+    entries.sort((one, other) => (endAndId(one) < endAndId(other) ? -1 : 1));
+    return entries
+      .slice(0, limit)
+      .map((counted) => ({ id: idInCounted(counted), account, counted }));
   }
 
   /**
@@ -249,15 +282,18 @@ export class TokenReader {
     return { records, next: [shard, cursor, ...waiting].join(' ') };
   }
 
-  /** Tokens that ended before a time, at most `limit`. */
-  async ended(before: Date, limit: number): Promise<TokenName[]> {
-    const values = [String(before.getTime()), String(Math.ceil(limit / SHARDS.length))];
+  /** Tokens to purge, at most `limit`. */
+  async ended({ now, minAgeMs, limit }: PurgeQuery): Promise<EndedToken[]> {
+    const values = [now.getTime(), minAgeMs, Math.ceil(limit / SHARDS.length)].map(String);
     const answers = await this.#runOnAll(DUE, (shard) => [this.#keys.ends(shard)], values);
     return (answers.flat(2) as string[]).slice(0, limit).map(readName);
   }
 
-  #runOnLists(script: Script, account: string, values: readonly string[]): Promise<unknown[]> {
-    return this.#runOnAll(script, (shard) => [this.#keys.account(shard, account)], values);
+  /** Asks the server that holds the first shard. */
+  async hasReached(instant: Date): Promise<boolean> {
+    const keys = [this.#keys.ends(SHARDS[0] as Shard)];
+    const time = await runScript(this.#driver, { script: TIME, keys, values: [] });
+    return Number(time) >= instant.getTime();
   }
 
   /** Runs a script on keys of each shard, and answers for each group of shards. */
@@ -272,6 +308,12 @@ export class TokenReader {
       ),
     );
   }
+}
+
+/** How many entries of each shard to read for a number of them: usually one round trip is enough. */
+function shareOf(size: number): number {
+  const share = size / SHARDS.length;
+  return Math.max(2, Math.ceil(share + 4 * Math.sqrt(share)));
 }
 
 const FIRST_CURSOR = '0';
@@ -295,9 +337,9 @@ const IN_ACCOUNT = new Set<ListedState>(['active', 'expired', 'all']);
 const IN_ASIDE = new Set<ListedState>(['suspended', 'revoked', 'all']);
 
 /** Whether an entry may be of a token of the state. One that is not suspended does not say so. */
-function isEntryOf({ state = 'active', liveAt, parent }: PageQuery, entry: string): boolean {
-  // Entries of children say nothing of their state.
-  if (parent !== undefined) return true;
+function isEntryOf({ state = 'active', liveAt, parent, root }: PageQuery, entry: string): boolean {
+  // Entries of derived tokens in their own lists say nothing of their state.
+  if (parent !== undefined || root !== undefined) return true;
   const { mark, expiresAt } = endIn(entry);
   // In the list of all, a suspended token has an entry without a mark as well.
   if (state === 'all') return mark !== SUSPENDED;
@@ -307,13 +349,14 @@ function isEntryOf({ state = 'active', liveAt, parent }: PageQuery, entry: strin
 }
 
 function isRecordOf(
-  { account, state, liveAt, parent }: PageQuery,
+  { account, state, liveAt, parent, root }: PageQuery,
   record: TokenRecord,
   entry: string,
 ): boolean {
-  if (parent !== undefined) {
-    // An entry of a former place, or of a former parent, may have stayed.
-    if (record.ancestors?.at(-1) !== parent || childEntryOf(record) !== entry) return false;
-  }
+  const { ancestors } = record;
+  // An entry of a former place, or of a former ancestor, may have stayed.
+  if (parent !== undefined && ancestors?.at(-1) !== parent) return false;
+  if (root !== undefined && ancestors?.[0] !== root) return false;
+  if ((parent ?? root) !== undefined && childEntryOf(record) !== entry) return false;
   return record.account === account && isListed(record, state, liveAt.getTime());
 }

@@ -3,7 +3,7 @@ import type { TokenRecord } from '../../token.ts';
 import { limitsText } from '../limits.ts';
 import { pendingText } from '../pending.ts';
 import { corruptRecord } from './driver.ts';
-import { ANCESTORS_LINE, creationIn, entryOf, expiryIn, idIn, parentIn } from './layout.ts';
+import { ANCESTORS_LINE, creationIn, entryOf, expiryIn, idIn, parentIn, rootIn } from './layout.ts';
 
 const LINE_COUNT = 23;
 /** The lines of records of earlier versions: before limits and derivation, and before suspension. */
@@ -77,6 +77,7 @@ export function decodeRecord(value: string): unknown[] {
     lines[20] || null,
     lines[ANCESTORS_LINE] || null,
     parentIn(lines[ANCESTORS_LINE]) || null,
+    rootIn(lines[ANCESTORS_LINE]) || null,
     lines[22] || null,
   ];
 }

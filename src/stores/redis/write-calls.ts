@@ -1,19 +1,33 @@
 import { randomBytes } from 'node:crypto';
+import type { PurgeQuery } from '../../store.ts';
 import type { TokenId, TokenRecord } from '../../token.ts';
 import {
   asideEntryOf,
   childEntryOf,
+  countedEntryOf,
   endOf,
   entryOf,
   idIn,
   type KeySpace,
   nameOf,
   parentIn,
+  rootIn,
   shardOf,
   type TokenName,
 } from './layout.ts';
 import { encodeRecord } from './record-codec.ts';
-import { INSERT, REMOVE, REPLACE, REVOKE, type Script, UNLIST, type WriteCall } from './scripts.ts';
+import {
+  ADOPT,
+  ENLIST,
+  INSERT,
+  REMOVE,
+  REPLACE,
+  REVOKE,
+  type Script,
+  type ScriptCall,
+  UNLIST,
+  type WriteCall,
+} from './scripts.ts';
 
 export interface Revocation {
   readonly writeId: string;
@@ -30,19 +44,28 @@ export interface ListedToken extends TokenName {
   readonly entry?: string;
 }
 
-/** A token in the list of its parent's children. */
+/** A token to remove, and the counted entry by which it was found. */
+export interface EndedToken extends TokenName {
+  readonly counted?: string;
+}
+
+/** Which tokens are removed. */
+export type Removal = Pick<PurgeQuery, 'now' | 'minAgeMs'>;
+
+/** A token in the lists by its parent and by its root. */
 export interface ListedChild {
   readonly id: TokenId;
   readonly entry: string;
-  readonly parent: TokenId;
+  /** Its parent and its root. */
+  readonly ancestors: readonly TokenId[];
 }
 
-/** Reads what a removal says of tokens that had a parent. */
+/** Reads what a removal says of tokens that were derived. */
 export function childrenIn(answer: unknown): ListedChild[] {
   const parts = (answer as readonly unknown[]).slice(3).map(String);
   return Array.from({ length: parts.length / 2 }, (_, index) => {
     const [entry = '', ancestors = ''] = parts.slice(2 * index);
-    return { id: idIn(entry), entry, parent: parentIn(ancestors) };
+    return { id: idIn(entry), entry, ancestors: [rootIn(ancestors), parentIn(ancestors)] };
   });
 }
 
@@ -62,18 +85,16 @@ export class WriteCalls {
     return `${this.#idPrefix}${this.#idCount.toString(36)}`;
   }
 
-  /** `maxListed` is the length at which a list takes no more, or an empty text for no limit. */
-  insert(record: TokenRecord, writeId: string, maxListed: string): WriteCall {
+  insert(record: TokenRecord, writeId: string): WriteCall {
     const value = encodeRecord(record, writeId).join(writeId);
-    const values = [writeId, value, ...indexValuesOf(record), maxListed, childEntryOf(record)];
-    return this.#callOf(INSERT, record, values);
+    return this.#callOf(INSERT, record, [writeId, value, ...indexValuesOf(record)]);
   }
 
   replace(next: TokenRecord, version: number, writeId: string, generation = ''): WriteCall {
     const values = [
       ...[writeId, ...encodeRecord(next, writeId), ...indexValuesOf(next)],
       ...[String(version), JSON.stringify(next.account), generation],
-      ...[this.#keys.channel, next.id, String(slackOf(next)), childEntryOf(next)],
+      ...[this.#keys.channel, next.id, String(slackOf(next))],
     ];
     return this.#callOf(REPLACE, next, values);
   }
@@ -87,18 +108,47 @@ export class WriteCalls {
     ]);
   }
 
-  remove(tokens: readonly TokenName[], before: Date): WriteCall {
+  remove(tokens: readonly EndedToken[], { now, minAgeMs }: Removal): WriteCall {
     return this.#callOfAll(REMOVE, tokens, [
-      String(before.getTime()),
-      ...tokens.flatMap((token) => [nameOf(token), JSON.stringify(token.account)]),
+      ...[String(now.getTime()), String(minAgeMs)],
+      ...tokens.flatMap((token) => [
+        nameOf(token),
+        JSON.stringify(token.account),
+        token.counted ?? '',
+      ]),
     ]);
   }
 
-  /** Removes tokens that were purged from the lists of their parents' children. */
-  unlist(children: readonly ListedChild[]): WriteCall {
-    const keys = children.map(({ id, parent }) => this.#keys.children(shardOf(id), parent));
-    const values = children.map(({ entry }) => entry);
-    return { slot: this.#keys.slotOf(children), script: UNLIST, keys, values };
+  /** Counts tokens of an account that an earlier version has inserted. */
+  adopt(
+    account: string,
+    tokens: readonly { readonly id: TokenId; readonly entry: string }[],
+  ): ScriptCall {
+    const keys = tokens.flatMap(({ id }) => {
+      const shard = shardOf(id);
+      return [
+        this.#keys.record(id),
+        this.#keys.account(shard, account),
+        this.#keys.counted(shard, account),
+      ];
+    });
+    return { script: ADOPT, keys, values: tokens.map(({ entry }) => entry) };
+  }
+
+  /** Adds derived tokens to the lists by their parents and roots. */
+  enlist(children: readonly ListedChild[]): ScriptCall {
+    return { script: ENLIST, ...this.#listsOf(children) };
+  }
+
+  /** Removes derived tokens from the lists by their parents and roots. */
+  unlist(children: readonly ListedChild[]): ScriptCall {
+    return { script: UNLIST, ...this.#listsOf(children) };
+  }
+
+  #listsOf(children: readonly ListedChild[]) {
+    const keys = children.map(({ id, ancestors }) => this.#keys.ofDerived(id, ancestors));
+    const values = children.flatMap(({ entry }, index) => (keys[index] ?? []).map(() => entry));
+    return { keys: keys.flat(), values };
   }
 
   #callOf(script: Script, record: TokenRecord, values: readonly string[]): WriteCall {
@@ -123,5 +173,8 @@ const SUSPENSION_BYTES = 28;
 /** A token that is revoked leaves its account's list, so its entry is empty. */
 function indexValuesOf(record: TokenRecord): string[] {
   const entry = record.revokedAt === undefined ? entryOf(record) : '';
-  return [entry, asideEntryOf(record) ?? '', String(endOf(record)), nameOf(record)];
+  return [
+    ...[entry, asideEntryOf(record) ?? '', String(endOf(record)), nameOf(record)],
+    ...[countedEntryOf(record), childEntryOf(record)],
+  ];
 }

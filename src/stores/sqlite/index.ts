@@ -1,22 +1,26 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { SQLITE_STEP } from '../../bounds.ts';
+import { systemClock } from '../../clock.ts';
 import { TokenError } from '../../errors.ts';
 import { bytesOfLists } from '../../list-size.ts';
 import type {
-  AccountQuota,
+  CountQuery,
   DoctorOptions,
   PageQuery,
+  PruneQuery,
   PurgedRecords,
+  PurgeQuery,
   ScannedRecords,
   ScanQuery,
   StoreFinding,
+  TokenCounts,
   TokenStore,
   Unsubscribe,
 } from '../../store.ts';
 import type { ListedState, TokenId, TokenRecord } from '../../token.ts';
 import type { KnownLists } from '../list-memory.ts';
 import { purgedOf } from '../purged.ts';
-import { COLUMNS, quotaExceeded, RowReader, scanned, toValues } from '../rows.ts';
+import { COLUMNS, RowReader, scanned, toValues } from '../rows.ts';
 import { Checkpoints } from './checkpoints.ts';
 import {
   cellsOf,
@@ -28,7 +32,9 @@ import {
   type SqliteValue,
 } from './client.ts';
 import { Connection, type Opened } from './connection.ts';
+import { countHeld, hasInstant } from './counts.ts';
 import { examine } from './doctor.ts';
+import type { Statements } from './statements.ts';
 import { watchCommits } from './watch.ts';
 import { WriteQueue } from './write-queue.ts';
 
@@ -114,24 +120,14 @@ export class SqliteTokenStore implements TokenStore {
     return guarded(() => new SqliteTokenStore(pathOrHandle, rows), NOT_OPENED);
   }
 
-  async insert(record: TokenRecord, quota?: AccountQuota): Promise<void> {
-    if (quota !== undefined && quota.tokens < 1) throw quotaExceeded(quota);
-    const values = toValues(record);
-    const inserted = await (quota === undefined
-      ? this.#writes.run('insert', values)
-      : this.#writes.run('insertWithin', [...values, ...quotaValues(record, quota)]));
-    if (inserted > 0) return;
-    if (quota !== undefined && (await this.#wasFull(record, quota))) throw quotaExceeded(quota);
-    throw new TokenError('id_taken', 'this id is taken');
+  async insert(record: TokenRecord): Promise<void> {
+    const inserted = await this.#writes.run('insert', toValues(record));
+    if (inserted === 0) throw new TokenError('id_taken', 'this id is taken');
   }
 
-  /** Looks again to find out why an insert was refused. Another write may have made room since. */
-  async #wasFull(record: TokenRecord, quota: AccountQuota): Promise<boolean> {
-    const values = quotaValues(record, quota);
-    return this.#read(({ statements }) => {
-      const isFull = statements.lastOfQuota.get(...values) !== undefined;
-      return isFull || statements.find.get(record.id) === undefined;
-    });
+  /** Counts in steps, so that a large count leaves turns to others. */
+  async count(query: CountQuery): Promise<TokenCounts> {
+    return countHeld(query, (work) => this.#read(({ statements }) => work(statements)));
   }
 
   async find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
@@ -194,8 +190,8 @@ export class SqliteTokenStore implements TokenStore {
   async page(query: PageQuery): Promise<TokenRecord[]> {
     const { state = 'active', maxBytes } = query;
     const values = pageValues(query, state);
-    return this.#read(({ statements: { pages, children } }) => {
-      const page = (query.parent === undefined ? pages : children)[state];
+    return this.#read(({ statements }) => {
+      const page = statements[listOf(query)][state];
       if (maxBytes !== undefined) {
         return this.#readUpTo(maxBytes, page.iterate?.(...values) ?? page.all(...values));
       }
@@ -246,16 +242,33 @@ export class SqliteTokenStore implements TokenStore {
     return count;
   }
 
-  async purge(before: Date, limit: number): Promise<PurgedRecords> {
-    const time = before.getTime();
+  async purge({ now, minAgeMs, limit }: PurgeQuery): Promise<PurgedRecords> {
+    const before = now.getTime() - minAgeMs;
+    return this.#remove(limit, {
+      find: ({ ended }, most) => ended.all(before, most),
+      remove: (ids) => this.#writes.run('purge', [ids, before]),
+    });
+  }
+
+  async prune({ account, root, now, limit }: PruneQuery): Promise<PurgedRecords> {
+    const time = now.getTime();
+    const holder = [account, root ?? null];
+    return this.#remove(limit, {
+      find: ({ prunable }, most) => prunable.all(...holder, time, ...holder, most),
+      remove: (ids) => this.#writes.run('prune', [ids, time]),
+    });
+  }
+
+  /** Removes up to `limit` records, a few in each turn of the event loop. */
+  async #remove(limit: number, { find, remove }: Removal): Promise<PurgedRecords> {
     const purged: PurgedRecords[] = [];
     await this.#inSteps(limit, async (most) => {
       const found = await this.#read(({ statements }) =>
-        Array.from(statements.ended.all(time, most), (row) => String(cellsOf(row)[0]) as TokenId),
+        Array.from(find(statements, most), (row) => String(cellsOf(row)[0]) as TokenId),
       );
       const isLast = found.length < most;
       if (found.length === 0) return { changed: 0, isLast };
-      const changed = await this.#writes.run('purge', [JSON.stringify(found), time]);
+      const changed = await remove(JSON.stringify(found));
       purged.push(await purgedOf(found, changed, (ids) => this.find(ids)));
       return { changed, isLast };
     });
@@ -263,6 +276,16 @@ export class SqliteTokenStore implements TokenStore {
       count: purged.reduce((sum, { count }) => sum + count, 0),
       ids: purged.flatMap(({ ids }) => ids),
     };
+  }
+
+  /**
+   * SQLite has no clock of its own: this looks at the thousand tokens that were inserted last, and at the
+   * clock of the machine.
+   */
+  async hasReached(instant: Date, before?: Date): Promise<boolean> {
+    if (systemClock.now().getTime() < instant.getTime()) return false;
+    const span = [instant.getTime(), before?.getTime() ?? BEFORE_ALL] as const;
+    return hasInstant(span, (work) => this.#read(({ statements }) => work(statements)));
   }
 
   /** Changes up to `limit` records, a few in each turn of the event loop. */
@@ -327,18 +350,26 @@ const MAX_PAUSE_MS = 100;
 /** Later than any date: before the first record of a list. */
 const BEFORE_ALL = Number.MAX_SAFE_INTEGER;
 
+/** How {@link SqliteTokenStore} finds and removes records. */
+interface Removal {
+  readonly find: (statements: Statements, most: number) => readonly unknown[];
+  /** Takes the ids as JSON. Resolves to how many were removed. */
+  readonly remove: (ids: string) => Promise<number>;
+}
+
+function listOf({ parent, root }: PageQuery): 'pages' | 'children' | 'descendants' {
+  if (parent !== undefined) return 'children';
+  return root === undefined ? 'pages' : 'descendants';
+}
+
 function pageValues(
-  { account, after, limit, liveAt, parent }: PageQuery,
+  { account, after, limit, liveAt, parent, root }: PageQuery,
   state: ListedState,
 ): SqliteValue[] {
   const start = [after?.createdAt.getTime() ?? BEFORE_ALL, after?.id ?? ''];
   const time = state === 'revoked' || state === 'all' ? [] : [liveAt.getTime()];
-  if (parent !== undefined) return [parent, account, ...time, ...start, limit];
+  const ancestor = parent ?? root;
+  if (ancestor !== undefined) return [ancestor, account, ...time, ...start, limit];
   if (state === 'all') return [account, ...start, account, ...start, limit];
   return [account, ...time, ...start, limit];
-}
-
-/** The parameters that tell whether an account has reached its quota. */
-function quotaValues({ account }: TokenRecord, { tokens, liveAt }: AccountQuota): SqliteValue[] {
-  return [account, liveAt.getTime(), tokens];
 }

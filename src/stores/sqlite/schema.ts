@@ -9,7 +9,7 @@ import { cellsOf, retryWhileBusy, type SqliteHandle, withWriteLock } from './cli
  * and indexes, without a new `needs`, so that versions work side by side during an upgrade. One that
  * changes more also renames a column that older statements name, so that running processes fail.
  */
-const SCHEMA_VERSION = 4;
+const SCHEMA_VERSION = 5;
 const NEEDS_UNIT = 65_536;
 /** `TWRT`, in the field that the file header of SQLite has for it. */
 const APPLICATION_ID = 0x54575254;
@@ -20,15 +20,6 @@ const APPLICATION_ID = 0x54575254;
 export const CHECKPOINT_PAGES = 2000;
 /** 16 MiB. Cuts a log that has grown beyond this; otherwise SQLite would leave it long. */
 const MAX_LOG_BYTES = 16_777_216;
-
-/**
- * Added in schema version 2: counts live tokens without a look at expired ones. `revoked_at` is
- * always null in it, but without that column SQLite would read the rows too.
- */
-const LIVE_INDEX = `
-  CREATE INDEX IF NOT EXISTS tokens_live ON tokens (account, expires_at, revoked_at)
-    WHERE revoked_at IS NULL;
-`;
 
 /**
  * Added in schema version 3, for lists of what the default one leaves out. Each holds only such tokens,
@@ -47,14 +38,32 @@ const PARENT_INDEX = `
     WHERE parent IS NOT NULL;
 `;
 
+/**
+ * Added in schema version 5: the descendants of a root, and for each quota its tokens that are not revoked
+ * and those that are. Of the latter, the imported ones are apart, so that a prune need not skip them.
+ * `revoked_at` is always null in the second, but without that column SQLite would read the rows too.
+ * Before, `tokens_live` counted.
+ */
+const ROOT_INDEXES = `
+  CREATE INDEX IF NOT EXISTS tokens_by_root ON tokens (root, created_at DESC, id DESC)
+    WHERE root IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS tokens_held_open ON tokens (account, root, revoked_at, expires_at)
+    WHERE revoked_at IS NULL;
+  CREATE INDEX IF NOT EXISTS tokens_held_revoked ON tokens (account, root, format, revoked_at)
+    WHERE revoked_at IS NOT NULL;
+  DROP INDEX IF EXISTS tokens_live;
+`;
+
 /** The indexes that the statements of the store rely on. */
 export const INDEXES = [
   'tokens_by_account',
   'tokens_by_end',
-  'tokens_live',
   'tokens_revoked',
   'tokens_suspended',
   'tokens_by_parent',
+  'tokens_by_root',
+  'tokens_held_open',
+  'tokens_held_revoked',
 ] as const;
 
 const MARKS = `
@@ -62,6 +71,7 @@ const MARKS = `
   PRAGMA application_id = ${APPLICATION_ID};
 `;
 
+/** The columns that can be long come last: SQLite reads through them to reach those behind them. */
 const SCHEMA = `
   CREATE TABLE tokens (
     id TEXT NOT NULL PRIMARY KEY,
@@ -69,32 +79,33 @@ const SCHEMA = `
     prefix TEXT NOT NULL,
     kid TEXT NOT NULL,
     digest BLOB NOT NULL,
-    box BLOB,
-    scopes TEXT NOT NULL,
-    requested TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
     version INTEGER NOT NULL,
-    name TEXT,
-    metadata TEXT,
     revoked_at INTEGER,
     previous_digest BLOB,
     previous_until INTEGER,
     suspended_at INTEGER,
     scopes_changed_at INTEGER,
     rotated_at INTEGER,
+    parent TEXT,
+    root TEXT,
+    format TEXT,
+    name TEXT,
+    box BLOB,
     pending TEXT,
     limits TEXT,
     ancestors TEXT,
-    parent TEXT,
-    format TEXT
+    metadata TEXT,
+    scopes TEXT NOT NULL,
+    requested TEXT NOT NULL
   ) STRICT;
   CREATE INDEX tokens_by_account ON tokens (account, created_at DESC, id DESC)
     WHERE revoked_at IS NULL;
   CREATE INDEX tokens_by_end ON tokens (min(expires_at, coalesce(revoked_at, expires_at)));
-  ${LIVE_INDEX}
   ${STATE_INDEXES}
   ${PARENT_INDEX}
+  ${ROOT_INDEXES}
   ${MARKS}
 `;
 
@@ -105,8 +116,15 @@ function upgradeSql(columns: readonly unknown[]): string {
     const type = ADDED_TIMES.includes(column) ? 'INTEGER' : 'TEXT';
     return `ALTER TABLE tokens ADD COLUMN ${column} ${type};`;
   });
-  return [...added, LIVE_INDEX, STATE_INDEXES, PARENT_INDEX, MARKS].join('\n');
+  const filled = columns.includes('root') ? [] : [FILL_ROOTS];
+  return [...added, STATE_INDEXES, PARENT_INDEX, ...filled, ROOT_INDEXES, MARKS].join('\n');
 }
+
+/** By the index of derived tokens. A text that is not JSON stays for the reader to refuse. */
+const FILL_ROOTS = `
+  UPDATE tokens SET root = json_extract(ancestors, '$[0]')
+    WHERE parent IS NOT NULL AND json_valid(ancestors);
+`;
 
 const ADDED_TIMES: readonly Column[] = ['suspended_at', 'scopes_changed_at', 'rotated_at'];
 

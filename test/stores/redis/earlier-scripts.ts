@@ -12,14 +12,14 @@ export function ofEarlierVersion(client: Redis): Redis {
     const earlier = command.startsWith('eval') ? EARLIER.get(args[0] as string) : undefined;
     if (earlier === undefined) return run(args);
     const count = Number(args[1]);
-    const keys = args.slice(2, 2 + count).filter((_, index) => index % 4 !== ASIDE);
+    const keys = args.slice(2, 2 + count).filter((_, index) => !NEW_KEYS.has(index % 5));
     const values = earlier.values(args.slice(2 + count));
     return client.call('eval', earlier.source, String(keys.length), ...keys, ...values);
   });
 }
 
-/** The index of the new key among the four of a token. */
-const ASIDE = 2;
+/** The indexes of the new keys among the five of a token. */
+const NEW_KEYS = new Set([2, 4]);
 const NEW_LINES = Object.keys(LATER_FIELDS).length;
 
 function withoutNewLines(record = ''): string {
@@ -147,9 +147,8 @@ const EARLIER = new Map([
     INSERT.sha,
     {
       source: INSERT_BEFORE,
-      values: ([id = '', record, entry = '', _aside, ...rest]: string[]) => [
-        ...[id, withoutNewLines(record), entry],
-        ...rest,
+      values: ([id = '', record, entry = '', _aside, end = '', name = '']: string[]) => [
+        ...[id, withoutNewLines(record), entry, end, name, ''],
       ],
     },
   ],
@@ -159,10 +158,20 @@ const EARLIER = new Map([
       source: REPLACE_BEFORE,
       values: ([id = '', head = '', tail, entry = '', _aside, ...rest]: string[]) => [
         ...[id, head, withoutNewLines(tail), entry],
-        ...rest.slice(0, -1),
+        // Without the counted entry and the one by parent and root, and how far the record may grow.
+        ...[...rest.slice(0, 2), ...rest.slice(4, -1)],
       ],
     },
   ],
   [REVOKE.sha, { source: REVOKE_BEFORE, values: (values: string[]) => values }],
-  [REMOVE.sha, { source: REMOVE_BEFORE, values: (values: string[]) => values }],
+  [
+    REMOVE.sha,
+    {
+      source: REMOVE_BEFORE,
+      values: ([now = '', _age, ...tokens]: string[]) => [
+        now,
+        ...tokens.filter((_, index) => index % 3 !== 2),
+      ],
+    },
+  ],
 ]);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { RedisClient } from '../../../src/stores/redis/index.ts';
 import { REVOKE } from '../../../src/stores/redis/scripts.ts';
+import { manualClock } from '../../../src/testing/index.ts';
 import { isInstalled } from '../../servers.ts';
 import { codeOf, OTHER_SCOPE, SCOPE, setUp } from '../../support.ts';
 import { CLIENTS, fill, intercepted, ioredis, openOver, ownServer } from './support.ts';
@@ -8,7 +9,9 @@ import { CLIENTS, fill, intercepted, ioredis, openOver, ownServer } from './supp
 /** Two tokens of ada and one of grace, on a server that then runs out of memory. */
 async function setUpFull(connectTo: (url: string) => Promise<RedisClient>) {
   const { url } = await ownServer();
-  const { tokens, clock } = setUp({ store: openOver(await connectTo(url)) });
+  // Past for the server, too, which decides what is purged.
+  const start = manualClock(new Date('2020-01-01T00:00:00.000Z'));
+  const { tokens, clock } = setUp({ store: openOver(await connectTo(url)), clock: start });
   const issue = (account: string) => tokens.issue({ account, scopes: [SCOPE, OTHER_SCOPE] });
   const [one, two, other] = [await issue('ada'), await issue('ada'), await issue('grace')];
   await fill(ioredis(url));

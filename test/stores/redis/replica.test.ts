@@ -25,12 +25,14 @@ const READS: readonly (readonly [string, Call])[] = [
 const VERBS: readonly (readonly [string, Call])[] = [
   ...READS,
   ['insert', (store) => store.insert(two)],
-  ['insert with a quota', (store) => store.insert(two, { tokens: 1, liveAt: NOW })],
+  ['count', (store) => store.count({ account: 'acme', liveAt: NOW, most: { live: 1, ended: 1 } })],
   ['replace', (store) => store.replace({ ...one, version: 2 })],
   ['revoke', (store) => store.revoke(one.id, 'acme', NOW)],
   ['revoke of an unknown id', (store) => store.revoke(two.id, 'acme', NOW)],
   ['revokeAll', (store) => store.revokeAll('acme', NOW, 10)],
-  ['purge', (store) => store.purge(NOW, 10)],
+  ['purge', (store) => store.purge({ now: NOW, minAgeMs: 0, limit: 10 })],
+  ['prune', (store) => store.prune({ account: 'acme', now: NOW, limit: 10 })],
+  ['hasReached', (store) => store.hasReached(NOW)],
 ];
 
 async function replicated(client: Redis): Promise<void> {
