@@ -48,7 +48,7 @@ describe('upkeep', () => {
     expect(await tokens.get('acme', live.id)).toBeDefined();
     expect(events).toEqual([{ type: 'purged', count: 3, at: clock.now() }]);
     expect(purges().map(({ args }) => args)).toEqual([
-      [new Date(clock.now().getTime() - 90 * DAY * 1000), UPKEEP_BATCH],
+      [{ now: clock.now(), minAgeMs: 90 * DAY * 1000, limit: UPKEEP_BATCH }],
     ]);
     await passTime(EVERY_MS * 0.8 - 1);
     expect(purges()).toHaveLength(1);
