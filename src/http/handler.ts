@@ -185,6 +185,7 @@ class HttpHandler {
       body,
       query,
       request,
+      address: caller.client?.host || undefined,
       slots,
     });
     if (signedIn?.isBySession !== true) return answer;

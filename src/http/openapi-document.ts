@@ -23,7 +23,7 @@ import {
   toJsonSchema,
 } from './openapi-parts.ts';
 import { advice, explain, review, usage } from './openapi-reports.ts';
-import { filterSchema, getSchema } from './query.ts';
+import { filterSchema, getSchema, revokeSchema } from './query.ts';
 import { COMMON_HEADERS, type HttpResponse } from './responses.ts';
 import { type BodySchemas, ID_PATTERN, type Json, type WireToken } from './wire.ts';
 
@@ -233,7 +233,7 @@ function patch(options: DocumentOptions): Json {
 
 function remove(options: DocumentOptions): Json {
   return operation('revokeToken', 'Revokes a token, for good', {
-    parameters: [IF_MATCH],
+    parameters: [IF_MATCH, ...queryParameters(revokeSchema)],
     responses: {
       200: {
         description: 'The token is revoked. A second time it is not found.',
@@ -244,12 +244,17 @@ function remove(options: DocumentOptions): Json {
   });
 }
 
-/** `cancel` excludes the other members. The schema of the body lacks this rule, too. */
+/** `cancel` excludes the other members, and `endDerived` what keeps the old value. The schema of the body lacks this rule, too. */
 function rotate(options: DocumentOptions): Json {
   const body = {
     ...toJsonSchema(options.bodies.rotate),
     not: {
-      anyOf: [{ required: ['cancel', 'activate'] }, { required: ['cancel', 'graceSeconds'] }],
+      anyOf: [
+        ...['activate', 'graceSeconds', 'endDerived'].map((other) => ({
+          required: ['cancel', other],
+        })),
+        ...['activate', 'graceSeconds'].map((other) => ({ required: ['endDerived', other] })),
+      ],
     },
   };
   return operation('rotateToken', 'Gives a token a new value', {

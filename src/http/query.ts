@@ -95,6 +95,15 @@ export const getSchema = z.object({
     .optional(),
 });
 
+/** The schema of the query of a revocation. */
+export const revokeSchema = z.object({
+  descendants: z
+    .enum(['true', 'false'], { error: 'descendants must be true or false' })
+    .transform((text) => text === 'true')
+    .describe('Also revokes all tokens that were derived from it, at any depth.')
+    .optional(),
+});
+
 /**
  * Reads a query and uses it. An error about one of its parameters says so, even if `use` throws it.
  *

@@ -17,6 +17,7 @@ import {
   filterSchema,
   getSchema,
   reviewSchema,
+  revokeSchema,
   withoutEmpty,
   withQuery,
 } from './query.ts';
@@ -32,6 +33,7 @@ import {
   refuseMember,
   toInput,
   toWire,
+  toWireRotated,
   toWireWithUse,
   versionsOf,
   withLegacyHint,
@@ -48,6 +50,8 @@ export interface ResourceCall {
   readonly body: unknown;
   readonly query: URLSearchParams;
   readonly request: HttpRequest;
+  /** The IP address that the call comes from, if the host tells it. */
+  readonly address: string | undefined;
   readonly slots: Reservation;
 }
 
@@ -78,9 +82,9 @@ export class TokenResources {
   readonly issue: Verb = ({ account, body }) =>
     this.#create<IssueInput>(body, (input) => this.#tokens.issue({ ...input, account }));
 
-  readonly derive: Verb = ({ token: value, body }) =>
+  readonly derive: Verb = ({ token: value, body, address }) =>
     this.#create<DeriveInput>(body, (input) =>
-      this.#tokens.derive(value, input).catch(throwBearerError),
+      this.#tokens.derive(value, input, { address }).catch(throwBearerError),
     );
 
   async #create<Input>(
@@ -160,10 +164,14 @@ export class TokenResources {
   readonly patch: Verb = (call) => this.#change(call, this.#schemas.patch, 'patch');
 
   readonly revoke: Verb = async (call) => {
-    const { account, token } = call;
+    const { account, token, query } = call;
     const conditions = await this.#conditions(call);
-    const revocation = this.#tokens.revoke(account, token, conditions).catch(throwRevocationError);
-    if (!(await revocation)) throw notFound();
+    const isRevoked = await withQuery(revokeSchema, query, (options) =>
+      this.#tokens
+        .revoke(account, token, { ...options, ...conditions })
+        .catch(throwRevocationError),
+    );
+    if (!isRevoked) throw notFound();
     return succeed({ data: null });
   };
 
@@ -173,7 +181,7 @@ export class TokenResources {
     const conditions = await this.#conditions({ ...call, body }, this.#schemas.rotate);
     // With `cancel`, the token has no value.
     const rotated: Token = await this.#tokens.rotate(account, token, { ...options, ...conditions });
-    return succeed(toWire(rotated), etag(rotated));
+    return succeed(toWireRotated(rotated), etag(rotated));
   };
 
   readonly scopes: Verb = async ({ account }) =>
@@ -282,7 +290,16 @@ export function notFound(): HttpError {
 
 /** The value may have ended since it was checked. */
 function throwBearerError(error: unknown): never {
-  throw isTokenError(error) && error.code === 'invalid_token' ? invalidBearer() : error;
+  if (!isTokenError(error) || error.code !== 'invalid_token') throw error;
+  switch (error.details?.['reason']) {
+    case 'address_unknown':
+    case 'address_denied':
+      throw new HttpError('address_denied', 'the token may not be used from this address');
+    case 'limit_exceeded':
+      throw new HttpError('limit_exceeded', 'the token has been used as often as it may');
+    default:
+      throw invalidBearer();
+  }
 }
 
 /** Gives a revocation that a failover may undo a code of its own, since the caller has to know. */

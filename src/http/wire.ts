@@ -1,6 +1,7 @@
 import { fromUnixTime } from 'date-fns/fromUnixTime';
 import * as z from 'zod';
 import {
+  MAX_COUNTED_DESCENDANTS,
   MAX_LIMIT_ADDRESSES,
   MAX_METADATA_BYTES,
   MAX_NAME_LENGTH,
@@ -13,6 +14,7 @@ import { fields, got, readInput, secondsField, strict } from '../schemas.ts';
 import {
   type JsonObject,
   type Lifetime,
+  type RotatedToken,
   TOKEN_STATES,
   type Token,
   type TokenLimits,
@@ -38,6 +40,8 @@ export interface WireToken {
   readonly name?: string;
   readonly metadata?: JsonObject;
   readonly limits?: TokenLimits;
+  /** Only in the answer to a rotation. */
+  readonly descendants?: number;
   /** With `uses`, only in answers to reads, of a service that records usage. */
   readonly lastUsed?: number | null;
   readonly uses?: number;
@@ -61,6 +65,13 @@ export function toWire(token: Token): WireToken {
     ...(metadata !== undefined && { metadata }),
     ...(limits !== undefined && { limits }),
   };
+}
+
+/** A token that was rotated. With `cancel`, its descendants are not counted. */
+export function toWireRotated(token: Token | RotatedToken): WireToken {
+  return 'descendants' in token
+    ? { ...toWire(token), descendants: token.descendants }
+    : toWire(token);
 }
 
 /** A token with its use, if that is known. */
@@ -156,6 +167,11 @@ const OPTIONAL_MEMBERS = {
     ...LIMITS_SCHEMA,
     description: 'How the token is limited beyond its scopes and expiry.',
   },
+  descendants: {
+    ...COUNT,
+    maximum: MAX_COUNTED_DESCENDANTS,
+    description: 'How many live tokens were derived from it; only in answers to a rotation.',
+  },
   lastUsed: {
     ...LAST_USED,
     description: `${LAST_USED['description']} In answers to \`GET\`, if the service records usage and can read it.`,
@@ -182,7 +198,7 @@ export const TOKEN_SCHEMA: Json = objectSchema(
       pattern: ID_PATTERN,
       description: 'The handle of the token; opens nothing.',
     },
-    state: { type: 'string', enum: TOKEN_STATES },
+    state: { type: 'string', enum: [...TOKEN_STATES, 'ancestor_ended'] },
     createdAt: SECONDS,
     version: { type: 'integer', minimum: 1, description: 'What the ETag says.' },
   } satisfies Record<keyof Omit<WireToken, keyof typeof OPTIONAL_MEMBERS>, Json>,
@@ -361,6 +377,9 @@ function rotateBody(): z.ZodObject {
         .optional(),
       graceSeconds: fields.graceSeconds
         .describe('How long the old value lives on after that.')
+        .optional(),
+      endDerived: fields.endDerived
+        .describe('After a leak: also revokes all tokens that were derived from this one.')
         .optional(),
       cancel: fields.cancel
         .describe('Drops a new value that has not been used, and makes none.')

@@ -20,7 +20,7 @@ import {
   migrate,
   migrationSql,
 } from '../../src/stores/mysql/index.ts';
-import { revoked } from '../../src/stores/revoked.ts';
+import { revoked } from '../../src/revoked.ts';
 import { storeContract } from '../../src/testing/index.ts';
 import {
   LISTED_STATES,

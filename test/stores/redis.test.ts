@@ -10,7 +10,7 @@ import {
 } from '../../src/stores/redis/index.ts';
 import { KeySpace, SHARDS, shardOf } from '../../src/stores/redis/layout.ts';
 import { COUNT, DUE, REMOVE, type Script } from '../../src/stores/redis/scripts.ts';
-import { revoked } from '../../src/stores/revoked.ts';
+import { revoked } from '../../src/revoked.ts';
 import { storeContract } from '../../src/testing/index.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
 import { startProxy, type TcpProxy } from '../faults/proxy.ts';

@@ -20,6 +20,7 @@ import {
   type IssueInput,
   MemoryTokenStore,
   type Need,
+  type RotatedToken,
   type RotateOptions,
   type Token,
   TokenService,
@@ -126,7 +127,7 @@ const rotations = [
   tokens.rotate(account, text, rotation),
   tokens.rotate(account, text, { activate: 'first-use', graceSeconds: 60, ifVersion: 1 }),
 ];
-same<typeof rotations, Promise<IssuedToken>[]>(true);
+same<typeof rotations, Promise<RotatedToken>[]>(true);
 const canceled = tokens.rotate(account, text, { cancel: true, ifVersion: 1 });
 same<typeof canceled, Promise<Token>>(true);
 // @ts-expect-error: canceling makes no new value

@@ -7,6 +7,7 @@ import type {
   ListInput,
   PatchInput,
   ReviewInput,
+  RevokeOptions,
   RotateOptions,
 } from '../../input.ts';
 import type { ScopeDiff, ScopeRequest } from '../../scope/index.ts';
@@ -46,7 +47,7 @@ export interface TokenClient {
     change: PatchInput,
     options: IfVersion,
   ): Promise<TokenJson & { readonly diff: ScopeDiff }>;
-  revoke(id: string, options: IfVersion): Promise<void>;
+  revoke(id: string, options: RevokeOptions): Promise<void>;
   revokeAll(): Promise<number>;
   rotate(id: string, options: RotateOptions): Promise<TokenJson>;
   /** Drops a new value that has not been used. */

@@ -68,8 +68,9 @@ export function remoteClient(url: string, login: Login | undefined): TokenClient
     async tryPatch() {
       throw usageError('--dry-run is for a store: a service cannot be asked for it');
     },
-    async revoke(id, options) {
-      await service.call('DELETE', pathOf(id), undefined, options);
+    async revoke(id, { descendants, ...options }) {
+      const query = descendants === true ? '?descendants=true' : '';
+      await service.call('DELETE', `${pathOf(id)}${query}`, undefined, options);
     },
     async revokeAll() {
       throw usageError('--all is for a store: a service revokes one token at a time');

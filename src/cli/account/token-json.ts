@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { toWire, toWireWithUse } from '../../http/wire.ts';
+import { toWireRotated, toWireWithUse } from '../../http/wire.ts';
 import type { Token } from '../../token.ts';
 
 /** A token as the service sends it. */
@@ -14,6 +14,8 @@ export const tokenJson = z.object({
   version: z.int(),
   pending: z.literal(true).optional(),
   parent: z.string().optional(),
+  /** Only of a token that was rotated. */
+  descendants: z.int().optional(),
   /** Only a store knows it; a service does not send it. */
   requested: z.array(z.string()).readonly().optional(),
   name: z.string().optional(),
@@ -34,7 +36,7 @@ export const tokenJson = z.object({
 export type TokenJson = z.infer<typeof tokenJson>;
 
 export function toTokenJson(token: Token): TokenJson {
-  return { ...toWire(token), requested: token.requested };
+  return { ...toWireRotated(token), requested: token.requested };
 }
 
 /** A token that was read, with its use. */

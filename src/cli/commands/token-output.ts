@@ -82,6 +82,7 @@ function rowsOf(token: TokenJson): (readonly [label: string, text: string])[] {
     state,
     pending,
     parent,
+    descendants,
     scopes,
     requested = scopes,
     metadata,
@@ -96,6 +97,14 @@ function rowsOf(token: TokenJson): (readonly [label: string, text: string])[] {
     ['state', printable(state)],
     ...(pending === true ? [['pending', 'a new value waits for its first use'] as const] : []),
     ...(parent === undefined ? [] : [['parent', printable(parent)] as const]),
+    ...(descendants === undefined || descendants === 0
+      ? []
+      : [
+          [
+            'derived',
+            `${descendants} live, which outlive the rotation (--end-derived ends them)`,
+          ] as const,
+        ]),
     ...list('scopes', scopes),
     ...(isExpanded ? list('asked for', requested) : []),
     ...(metadata === undefined ? [] : list('metadata', wrap(JSON.stringify(metadata)))),

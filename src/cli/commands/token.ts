@@ -354,6 +354,10 @@ ${ACCOUNT_HELP}`,
         type: 'boolean',
         help: 'all tokens of the account instead of one; needs --yes, and not with --url',
       },
+      descendants: {
+        type: 'boolean',
+        help: 'also what was derived from the token, which cannot be used any more either way',
+      },
       yes: { type: 'boolean', help: 'confirm --all' },
     },
     json: '{ revoked }, the number of tokens that were revoked',
@@ -368,7 +372,8 @@ ${ACCOUNT_HELP}`,
       }
       if (operand === undefined) return revokeAll(flags);
       const id = await readIdOperand(operand);
-      const options = { ifVersion: readFlag(VERSION, 'if-version', flags['if-version']) };
+      const ifVersion = readFlag(VERSION, 'if-version', flags['if-version']);
+      const options = { ifVersion, ...(flags.descendants === true && { descendants: true }) };
       const call = (client: TokenClient) => client.revoke(id, options);
       return withToken(flags, call, (_, client) => revokedOutcome(1, client));
     },
@@ -383,6 +388,8 @@ of --grace. Standard output has only the new value. The details of the token go 
 With --activate first-use, both values work until a service accepts the new one for the first time. Then
 the time of --grace begins for the old one. If you lose the new value before that, rotate again: nobody is
 locked out. --cancel drops a new value that has not been used, and prints the token without a value.
+
+After a leak, use --end-derived: whoever had the value may have derived tokens from it, which outlive it.
 
 ${ID_HELP}
 
@@ -402,6 +409,10 @@ ${REVEAL_HELP}`,
         help: `how long the old value keeps working after that: ${TTL}`,
       },
       cancel: { type: 'boolean', help: 'drop the new value that waits for its first use' },
+      'end-derived': {
+        type: 'boolean',
+        help: 'also revoke all tokens that were derived from this one',
+      },
       'if-version': IF_VERSION_FLAG,
     },
     json: `${TOKEN_JSON}; with --cancel, token is the id`,
@@ -424,12 +435,24 @@ version  2`,
       if (flags.cancel === true && isMaking) {
         throw usageError('--cancel makes no new value: leave --activate and --grace out');
       }
+      const endsDerived = flags['end-derived'] === true;
+      if (endsDerived && (isMaking || flags.cancel === true)) {
+        throw usageError(
+          '--end-derived is for a value that is refused immediately: leave --activate, --grace and --cancel out',
+        );
+      }
       const id = await readIdOperand(operand);
       return flags.cancel === true
         ? withToken(flags, (client) => client.cancelRotation(id, { ifVersion }), shownOutcome)
         : withToken(
             flags,
-            (client) => client.rotate(id, { activate, graceSeconds, ifVersion }),
+            (client) =>
+              client.rotate(id, {
+                activate,
+                graceSeconds,
+                ifVersion,
+                ...(endsDerived && { endDerived: true }),
+              }),
             madeOutcome,
           );
     },

@@ -46,6 +46,8 @@ export interface TokenChange {
 export interface Rotation {
   readonly graceSeconds?: number;
   readonly activate?: 'first-use';
+  /** Also revokes all tokens that were derived from it. */
+  readonly endDerived?: boolean;
 }
 
 /** The body of `POST /token/{id}/explain`. */

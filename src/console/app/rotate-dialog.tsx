@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { FreshToken, Rotation, ShownToken } from './api.ts';
 import { useChange } from './change.tsx';
+import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { ChoiceField } from './controls/choice-field.tsx';
 import { Dialog } from './controls/dialog.tsx';
@@ -22,11 +23,15 @@ type Grace = keyof typeof TEXTS.rotate.graces;
 export function RotateDialog({ token, onChanged, onRotated, onCancel }: RotateDialogProps) {
   const [when, setWhen] = useState<When>('first-use');
   const [grace, setGrace] = useState<Grace>('3600');
+  const [endsDerived, setEndsDerived] = useState(true);
+  const { abilities } = useConsole();
+  const asksDerived = when === 'now' && abilities.has('/token/derive');
   const { isBusy, error, run, question } = useChange(token, onChanged);
   const submit = (event: Event) => {
     event.preventDefault();
-    return run(async (api, seen) => onRotated(await api.rotate(seen, rotationOf(when, grace))));
+    return run(async (api, seen) => onRotated(await api.rotate(seen, rotation)));
   };
+  const rotation = { ...rotationOf(when, grace), ...(asksDerived && { endDerived: endsDerived }) };
   return (
     <Dialog title={TEXTS.rotate.title} onCancel={onCancel}>
       <form class="stack" onSubmit={submit}>
@@ -44,6 +49,16 @@ export function RotateDialog({ token, onChanged, onRotated, onCancel }: RotateDi
             choices={TEXTS.rotate.graces}
             onChange={setGrace}
           />
+        )}
+        {asksDerived && (
+          <label>
+            <input
+              type="checkbox"
+              checked={endsDerived}
+              onChange={(event) => setEndsDerived(event.currentTarget.checked)}
+            />{' '}
+            {TEXTS.rotate.endDerived}
+          </label>
         )}
         {error && <ErrorNotice error={error} />}
         <div class="actions">

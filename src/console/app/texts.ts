@@ -69,6 +69,7 @@ export const ENGLISH_TEXTS = {
     suspended: 'Suspended',
     expired: 'Expired',
     revoked: 'Revoked',
+    ancestor_ended: 'Parent ended',
   },
   rights: {
     endpoints: plural({ one: '{count} endpoint', other: '{count} endpoints' }),
@@ -315,6 +316,8 @@ export const ENGLISH_TEXTS = {
     },
     grace: 'Grace period',
     graces: { '3600': '1 hour', '86400': '1 day', '604800': '7 days' },
+    endDerived:
+      'Also revoke all tokens that were derived from it. Keep this on if the value may have leaked.',
     confirm: 'Rotate',
     busy: 'Rotating…',
   },

@@ -20,7 +20,9 @@ const PAGE_SIZE = 50;
 const SEARCH_DELAY_MS = 250;
 
 type Sort = keyof typeof TEXTS.list.sorts;
-type StateFilter = keyof typeof TEXTS.states | 'all';
+const { ancestor_ended: _, ...LISTED } = TEXTS.states;
+const STATES = { ...LISTED, all: TEXTS.list.allStates };
+type StateFilter = keyof typeof STATES;
 
 export function TokenList() {
   const [name, setName] = useState('');
@@ -32,12 +34,7 @@ export function TokenList() {
     <Screen title={TEXTS.list.title} actions={<NewTokenLink />}>
       <search class="filters">
         <TextField type="search" label={TEXTS.list.search} value={name} onChange={setName} />
-        <SelectField
-          label={TEXTS.list.state}
-          value={state}
-          choices={{ ...TEXTS.states, all: TEXTS.list.allStates }}
-          onChange={setState}
-        />
+        <SelectField label={TEXTS.list.state} value={state} choices={STATES} onChange={setState} />
         <SelectField
           label={TEXTS.list.sort}
           value={sort}

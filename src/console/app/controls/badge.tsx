@@ -20,6 +20,7 @@ const KINDS = {
   suspended: 'warning',
   expired: 'neutral',
   revoked: 'bad',
+  ancestor_ended: 'neutral',
 } as const;
 
 export function StateBadge({ state }: Pick<ShownToken, 'state'>) {
