@@ -23,6 +23,7 @@ import {
 const NEED = { scope: SCOPE };
 const OTHER_NEED = { scope: OTHER_SCOPE };
 const BOTH = [SCOPE, OTHER_SCOPE];
+const AT_HOME = { address: '10.0.0.1' };
 
 /** A token with both scopes, and one derived from it with only the first. */
 async function family(options: Parameters<typeof setUp>[0] = {}) {
@@ -700,9 +701,9 @@ describe('the limits of a derived token', () => {
     const { tokens } = await counting();
     const limits = { uses: 10, addresses: ['10.0.0.0/8'] };
     const root = await tokens.issue({ account: 'acme', scopes: [SCOPE], limits });
-    const middle = await tokens.derive(root.value, { scopes: [SCOPE] });
+    const middle = await tokens.derive(root.value, { scopes: [SCOPE] }, AT_HOME);
     const derive = (asked: TokenLimits) =>
-      tokens.derive(middle.value, { scopes: [SCOPE], limits: asked });
+      tokens.derive(middle.value, { scopes: [SCOPE], limits: asked }, AT_HOME);
     const within = { uses: 10, addresses: ['10.1.0.0/16'] };
     const leaf = await derive(within);
 
@@ -722,7 +723,7 @@ describe('the limits of a derived token', () => {
     };
     const parent = await tokens.issue({ account: 'acme', scopes: BOTH, limits });
     const derive = (within: TokenLimits) =>
-      tokens.derive(parent.value, { scopes: [SCOPE], limits: within });
+      tokens.derive(parent.value, { scopes: [SCOPE], limits: within }, AT_HOME);
     const memberOf = async (within: TokenLimits) => {
       const { code, details } = await refusalOf(derive(within));
       return [code, details?.['member']];
