@@ -171,7 +171,7 @@ class HttpClient {
     query: Query,
   ): Promise<Page> {
     const page = this.#read(schema, await this.call('GET', `${path}?${searchOf(query)}`));
-    // The same page again, for ever.
+    // It would go on without end.
     if (page.cursor !== undefined && page.cursor === query['cursor']) throw this.#noService(200);
     return page;
   }

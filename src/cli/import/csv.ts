@@ -9,7 +9,7 @@ export interface CsvRecord {
 /**
  * Reads CSV as RFC 4180 has it: commas, and double quotes around cells that hold commas, line ends
  * or quotes, which are doubled. Guesses nothing. Lines come one by one, so that a file of any size
- * is read in little memory, and each is looked at once: a cell may have hundreds of thousands of
+ * is read in little memory, and none is read twice: a cell may have hundreds of thousands of
  * line ends.
  *
  * @throws {CliError} naming the line

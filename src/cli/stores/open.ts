@@ -307,7 +307,7 @@ function fileBeside<Store>(tokens: string, name: string, open: (path: string) =>
   };
 }
 
-/** What to do about a file of counts that is none. */
+/** What to do about a file that should hold counts and is something else. */
 export const COUNTS_LOST = 'stop the service and move it away; counts begin again without it';
 
 /** Why an SQLite file cannot be used, as far as the file itself shows it. Makes nothing. */
