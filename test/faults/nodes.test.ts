@@ -74,12 +74,12 @@ describe.each(STORES)('nodes over $name', ({ driver }) => {
 
     afterAll(() => rig?.close());
 
-    it.each([
+    it.for([
       ['revoked', 'revoke'],
       ['suspended', 'suspend'],
     ] as const)(
       'refuse a token within maxStaleMs after another node has %s it, and mostly by its hint',
-      async (_, verb, { annotate }) => {
+      async ([, verb], { annotate }) => {
         await longestLag(rig);
         const { regular, stale } = await endMany(rig, 25, verb);
         const { accepted, refused } = regular;

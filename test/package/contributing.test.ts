@@ -202,16 +202,34 @@ describe('the release', () => {
 
   it('installs its tools without running them, but the Node that fetches itself so', () => {
     expect(read('.dev/run.cjs')).toContain("if (set !== 'node') options.push('--ignore-scripts')");
-    for (const set of globSync('.dev/*/package-lock.json', { cwd: root })) {
-      const { packages } = JSON.parse(read(set)) as {
-        readonly packages: Readonly<Record<string, { readonly integrity?: string }>>;
-      };
-      const bare = Object.entries(packages).filter(([name, { integrity }]) => name && !integrity);
-      expect(
-        bare.map(([name]) => name),
-        set,
-      ).toEqual([]);
-    }
+  });
+});
+
+describe('the lock files', () => {
+  const locks = globSync('{,.dev/*/,test/*/}package-lock.json', { cwd: root });
+
+  it.each(locks)('%s names a hash for each package, and no host', (file) => {
+    const { packages } = JSON.parse(read(file)) as {
+      readonly packages: Readonly<Record<string, { readonly integrity?: string }>>;
+    };
+    const bare = Object.entries(packages).filter(([name, { integrity }]) => name && !integrity);
+
+    expect(locks.length).toBeGreaterThan(6);
+    expect(bare.map(([name]) => name)).toEqual([]);
+    // npm takes the packages from the registry of whoever installs them.
+    expect(read(file)).not.toMatch(/"resolved": "https?:/);
+  });
+});
+
+describe('the tests', () => {
+  it('are run once: a retry would hide a fault that comes seldom', () => {
+    const files = globSync('test/**/*.ts', { cwd: root }).filter(
+      (file) => !/node_modules|^test.api/.test(file),
+    );
+    const isRepeated = (file: string) => /^\s*(?:retry|repeats):/m.test(read(file));
+
+    expect(files.length).toBeGreaterThan(250);
+    expect(files.filter(isRepeated)).toEqual([]);
   });
 });
 
