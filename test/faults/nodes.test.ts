@@ -79,16 +79,15 @@ describe.each(STORES)('nodes over $name', ({ driver }) => {
       ['suspended', 'suspend'],
     ] as const)(
       'refuse a token within maxStaleMs after another node has %s it, and mostly by its hint',
+      { timeout: 120_000 },
       async ([, verb], { annotate }) => {
         await longestLag(rig);
         const { regular, stale } = await endMany(rig, 25, verb);
         const { accepted, refused } = regular;
-        // In four parts: five nodes that verify a hundred tokens continuously would take the whole machine.
-        for (let part = 1; part < 4; part++) {
-          const { regular: next } = await endMany(rig, 25, verb);
-          accepted.push(...next.accepted);
-          refused.push(...next.refused);
-        }
+        // In two parts: five nodes that verify fifty tokens continuously would take the whole machine.
+        const { regular: more } = await endMany(rig, 25, verb);
+        accepted.push(...more.accepted);
+        refused.push(...more.refused);
 
         const lag = await longestLag(rig);
         const measured = `accepted for ${inWords(accepted)}, refused after ${inWords(refused)}, with timers up to ${Math.round(lag)} ms late`;
