@@ -64,6 +64,8 @@ function install(set) {
   if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== hash) {
     process.stderr.write(`installing what ${set} needs, once\n`);
     const options = ['install', '--no-audit', '--no-fund', '--no-save', '--loglevel=error'];
+    // Packages run nothing when they are installed, but that of Node, which fetches its binary so.
+    if (set !== 'node') options.push('--ignore-scripts');
     const { status } = spawnSync('npm', options, {
       cwd: folder,
       env,

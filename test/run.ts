@@ -1,5 +1,5 @@
 // The test commands. `quick`: types, and all tests that need no servers and no processes. `all`: the
-// build, types, and all tests. More arguments go to vitest. The last line counts.
+// build, types, and all tests. `built`: the same without the build. More arguments go to vitest. The last line counts.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,11 +13,12 @@ const [mode, ...args] = process.argv.slice(2);
 const isQuick = mode === 'quick';
 type Step = readonly [name: string, command: string, ...args: string[]];
 const tsc = join(bin, 'tsc');
+const build: Step = ['build', 'npm', 'run', '--silent', 'build'];
 const page: Step = ['types of the console', tsc, '--noEmit', '-p', join(root, 'src/console/app')];
 const steps: readonly Step[] = isQuick
   ? // Where nothing is built, examples import the sources.
     [['types', tsc, '--noEmit', '-p', join(root, 'test/tsconfig.sources.json')], page]
-  : [['build', 'npm', 'run', '--silent', 'build'], ['types', tsc, '--noEmit'], page];
+  : [...(mode === 'built' ? [] : [build]), ['types', tsc, '--noEmit'], page];
 
 const failedSteps = steps.filter(([name, command, ...args]) => {
   const { status, stdout, stderr } = spawnSync(command, args, { cwd: root, encoding: 'utf8' });

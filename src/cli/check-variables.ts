@@ -1,14 +1,8 @@
 import { nearest, usageError } from './errors.ts';
+import { isServiceLink } from './service-links.ts';
 import { VARIABLES } from './settings.ts';
 
 const PREFIX = 'TOKENWRIGHT_';
-
-/**
- * The variables that Kubernetes sets in each container for a service that is called `tokenwright`,
- * or `tokenwright-` and more.
- */
-const OF_KUBERNETES = /_(?:SERVICE_HOST|SERVICE_PORT|PORT_\d+_(?:TCP|UDP|SCTP))(?:_|$)/;
-const KUBERNETES_PORT = /^(?:tcp|udp|sctp):\/\//;
 
 /**
  * Refuses a variable with our prefix that no command reads: a misspelled setting would be ignored,
@@ -19,7 +13,7 @@ const KUBERNETES_PORT = /^(?:tcp|udp|sctp):\/\//;
 export function checkVariables(environment: Readonly<Record<string, string | undefined>>): void {
   for (const [name, value] of Object.entries(environment)) {
     if (!name.startsWith(PREFIX) || !value || VARIABLES.includes(name)) continue;
-    if (isOfKubernetes(name, value)) continue;
+    if (isServiceLink(name, value)) continue;
     const ends = VARIABLES.map((variable) => variable.replace(PREFIX, ''));
     const meant = nearest(name.slice(PREFIX.length), ends);
     const hint =
@@ -30,6 +24,15 @@ export function checkVariables(environment: Readonly<Record<string, string | und
   }
 }
 
-function isOfKubernetes(name: string, value: string): boolean {
-  return OF_KUBERNETES.test(name) || (name.endsWith('_PORT') && KUBERNETES_PORT.test(value));
+/** A password may have quotes of its own. */
+const MAY_BE_QUOTED = 'TOKENWRIGHT_PASSWORD';
+
+/**
+ * One warning for each variable that is still in its quotes: a shell removes them, but an env file of
+ * Docker, for example, keeps them. Never with its value.
+ */
+export function quoteWarnings(environment: Readonly<Record<string, string | undefined>>): string[] {
+  return VARIABLES.filter((name) => name !== MAY_BE_QUOTED)
+    .filter((name) => /^(["']).*\1$/s.test(environment[name] ?? ''))
+    .map((name) => `${name} begins and ends with a quote, which counts as part of it: remove both`);
 }

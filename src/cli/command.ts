@@ -1,5 +1,5 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { checkVariables } from './check-variables.ts';
+import { checkVariables, quoteWarnings } from './check-variables.ts';
 import { nearest, usageError } from './errors.ts';
 import {
   count,
@@ -11,6 +11,7 @@ import {
   showExample,
   wrapUsage,
 } from './layout.ts';
+import { theLog } from './log.ts';
 
 /** The result of a command, for people and for programs. */
 export interface Outcome {
@@ -118,6 +119,7 @@ export function command<const F extends Flags>(definition: Definition<F>): Comma
     example,
     async run(words, printerOf) {
       const { values, operands: given } = readWords(words, definition, flags);
+      for (const warning of quoteWarnings(process.env)) theLog().warn(warning);
       checkVariables(process.env);
       const isJson = values['json'] === true;
       const outcome = await definition.run(given, values as Given<F>, printerOf(isJson));

@@ -184,8 +184,9 @@ function afterComma(message: string): CliError {
 
 /** @throws {CliError} naming the user that is given twice */
 export function refuseRepeated(accounts: readonly FixedAccount[], name: string): void {
-  const names = accounts.map(({ username }) => username);
-  const repeated = names.find((username, index) => names.indexOf(username) < index);
+  const seen = new Set<string>();
+  const isRepeated = (name: string) => seen.size === seen.add(name).size;
+  const repeated = accounts.map(({ username }) => username).find(isRepeated);
   if (repeated !== undefined) throw usageError(`${name}: ${repeated} is given twice`);
 }
 

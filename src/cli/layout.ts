@@ -28,7 +28,7 @@ export interface HelpRow {
 /** Draws a table with titles. On a terminal, lines that are too wide for it are cut off. */
 export function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [titles, ...rows];
-  const widths = titles.map((_, i) => Math.max(...lines.map((cells) => cells[i]?.length ?? 0)));
+  const widths = titles.map((_, i) => widest(lines.map((cells) => cells[i] ?? '')));
   const { isTTY, columns: room = LINE_WIDTH } = process.stdout;
   return lines
     .map((cells) =>
@@ -43,8 +43,13 @@ export function table(titles: readonly string[], rows: readonly (readonly string
 
 /** Draws rows in two columns, the labels padded to one width. */
 export function columns(rows: readonly (readonly [label: string, text: string])[]): string {
-  const width = Math.max(0, ...rows.map(([label]) => label.length));
+  const width = widest(rows.map(([label]) => label));
   return rows.map(([label, text]) => `${label.padEnd(width)}  ${text}`.trimEnd()).join('\n');
+}
+
+/** Not `Math.max(...)`: a function takes only so many arguments. */
+function widest(texts: readonly string[]): number {
+  return texts.reduce((width, { length }) => Math.max(width, length), 0);
 }
 
 /** Puts a label beside the first of some lines. */
@@ -54,7 +59,7 @@ export function labeled(label: string, lines: readonly string[]): (readonly [str
 
 /** Draws findings by their code, each with the lines that belong to it below. */
 export function listFindings(findings: readonly Finding[]): string {
-  const width = Math.max(0, ...findings.map(({ code }) => code.length));
+  const width = widest(findings.map(({ code }) => code));
   const rows = findings.flatMap(({ code, message, below = [] }) =>
     labeled(code, [...wrap(message, LINE_WIDTH - width - 2), ...below.map((line) => `  ${line}`)]),
   );
@@ -120,6 +125,18 @@ export function wrapUsage(parts: readonly string[]): string {
 /** Replaces the control characters of a text from outside, which could steer a terminal. */
 export function printable(text: string): string {
   return text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '?');
+}
+
+/** As {@link printable}, of a text of several lines. */
+export function printableLines(text: string): string {
+  return text.replaceAll(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, '?');
+}
+
+/** JSON for a terminal: characters that are not {@link printable} are written as `\uXXXX`. */
+export function jsonText(value: unknown): string {
+  return JSON.stringify(value, null, 2).replaceAll(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, (character) =>
+    character.replaceAll(/./gs, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`),
+  );
 }
 
 /** Counts things: `1 token`, `2 tokens`. */

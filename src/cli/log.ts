@@ -1,5 +1,6 @@
 import type { CallObserver } from './calls.ts';
 import type { Greeting } from './greeting.ts';
+import { printableLines } from './layout.ts';
 
 /** The log of a command, above all of a running service, for its operator. */
 export interface Log {
@@ -16,7 +17,7 @@ export interface Log {
   close(): Promise<void>;
 }
 
-const tell = (message: string) => console.error(`tokenwright: ${message}`);
+const tell = (message: string) => console.error(`tokenwright: ${printableLines(message)}`);
 
 /** For people: the greeting on standard output, all else on standard error. */
 export const TEXT_LOG: Log = {

@@ -5,7 +5,15 @@ import { EXPLAIN } from './commands/explain.ts';
 import { COMMANDS, commandsOf, GROUPS, SERVICE_COMMANDS } from './commands/index.ts';
 import { describeError } from './error-message.ts';
 import { CliError, nearest, usageError } from './errors.ts';
-import { columns, indent, paragraphs, showExample, wrap } from './layout.ts';
+import {
+  columns,
+  indent,
+  jsonText,
+  paragraphs,
+  printableLines,
+  showExample,
+  wrap,
+} from './layout.ts';
 import { theLog } from './log.ts';
 import { Parts } from './parts.ts';
 import { SERVE_FLAGS } from './settings.ts';
@@ -66,10 +74,10 @@ async function run(words: readonly string[]): Promise<void> {
   if (isNegative === true) process.exitCode = NEGATIVE;
   try {
     if ('isInParts' in outcome) await parts?.end();
-    else await print(isJson ? JSON.stringify(outcome.json, null, 2) : outcome.text);
+    else await print(isJson ? jsonText(outcome.json) : outcome.text);
   } finally {
     // The notes may name a token that exists although its value could not be printed.
-    if (notes !== undefined && !isJson) console.error(notes);
+    if (notes !== undefined && !isJson) console.error(printableLines(notes));
   }
   endSoon();
 }
@@ -157,13 +165,16 @@ async function print(text: string): Promise<void> {
   if (text !== '') await write(`${text}\n`);
 }
 
-/** Ignores a reader that stops early, such as `head`. */
+/**
+ * Writes what is safe for a terminal, whatever a store or a service put into it. Ignores a reader that
+ * stops early, such as `head`.
+ */
 async function write(text: string): Promise<void> {
   let onError: (error: NodeJS.ErrnoException) => void = () => {};
   const failure = await new Promise<NodeJS.ErrnoException | null | undefined>((resolve) => {
     onError = resolve;
     process.stdout.once('error', onError);
-    process.stdout.write(text, resolve);
+    process.stdout.write(printableLines(text), resolve);
   });
   // The stream emits the same error later.
   if (!failure) process.stdout.off('error', onError);

@@ -1,5 +1,5 @@
 import type { Part } from './command.ts';
-import { indent } from './layout.ts';
+import { indent, jsonText } from './layout.ts';
 
 /** Prints an answer part by part: the texts below each other, or the elements of a JSON array. */
 export class Parts {
@@ -15,9 +15,7 @@ export class Parts {
   async print({ text, json }: Part): Promise<void> {
     const start = this.#count === 0 ? '[' : ',';
     this.#count += 1;
-    await this.#write(
-      this.#isJson ? `${start}\n${indent(JSON.stringify(json, null, 2))}` : `${text}\n`,
-    );
+    await this.#write(this.#isJson ? `${start}\n${indent(jsonText(json))}` : `${text}\n`);
   }
 
   async end(): Promise<void> {

@@ -1,16 +1,21 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import {
   accessSync,
   closeSync,
   constants,
   fsyncSync,
   linkSync,
+  lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
   rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { hostname } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { systemClock } from '../clock.ts';
 import { type CliError, inputError, usageError } from './errors.ts';
 import { readJson } from './inputs.ts';
 
@@ -40,9 +45,61 @@ const FOLDER_FAULTS: ReadonlyMap<string, string> = new Map([
   ['ENOTDIR', NO_FOLDER],
 ]);
 
-/** The path of a temporary file, beside the file that it is to become. */
+/**
+ * The path of a temporary file, beside the file that it is to become. The name tells which process
+ * writes it, so that drafts of a process that was killed can be removed: this does it.
+ */
 export function draftOf(path: string): string {
-  return `${path}.${randomBytes(6).toString('hex')}`;
+  removeLeftDrafts(path);
+  return `${path}.${MACHINE}-${process.pid}-${randomBytes(4).toString('hex')}`;
+}
+
+/** Each container has a name and process ids of its own. */
+const MACHINE = createHash('sha256').update(hostname()).digest('hex').slice(0, 8);
+/** SQLite has a journal beside a file that it writes. */
+const DRAFT_END = /^\.([0-9a-f]{8})-(\d{1,10})-[0-9a-f]{8}(?:-journal)?$/;
+/** For drafts of other machines, of whose processes nothing is known: longer than any write takes. */
+const LEFT_MS = 12 * 3_600_000;
+
+function removeLeftDrafts(path: string): void {
+  const folder = dirname(path);
+  const start = basename(path);
+  for (const name of namesIn(folder)) {
+    const [, machine, pid] = DRAFT_END.exec(name.slice(start.length)) ?? [];
+    if (machine === undefined || !name.startsWith(start)) continue;
+    const draft = join(folder, name);
+    if (isLeft(draft, { machine, pid: Number(pid) })) rmSync(draft, { force: true });
+  }
+}
+
+/** None if the folder cannot be read: to write there fails as well, with a message. */
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+function isLeft(
+  draft: string,
+  { machine, pid }: { readonly machine: string; readonly pid: number },
+): boolean {
+  const found = lstatSync(draft, { throwIfNoEntry: false });
+  if (found?.isFile() !== true) return false;
+  if (machine !== MACHINE) return systemClock.now().getTime() - found.mtimeMs > LEFT_MS;
+  // Of an earlier process with the same id: in a container, many have the id 1.
+  if (pid === process.pid) return found.mtimeMs < performance.timeOrigin;
+  return !isAlive(pid);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
 }
 
 /**

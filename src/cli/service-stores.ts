@@ -8,7 +8,7 @@ import { theLog } from './log.ts';
 import { OutageLog, type OutageLogOptions } from './outage-log.ts';
 import type { ServeSettings } from './settings.ts';
 import { warn } from './start-checks.ts';
-import { diagnose, diagnoseBeside, diagnoseUsage } from './stores/diagnosis.ts';
+import { diagnose, diagnoseLeases, diagnoseUsage } from './stores/diagnosis.ts';
 import type { TokenLeases } from './stores/leases.ts';
 import type { OpenStore, StoreTarget } from './stores/open.ts';
 import { type UsageTarget, usageToRecord } from './stores/usage.ts';
@@ -66,7 +66,7 @@ function withOutageLog<Store extends object>(
 
 function loggedUsage(
   target: StoreTarget,
-  { store, usage: { name: place } }: OpenStore,
+  { store, usage: { name: place, file } }: OpenStore,
   usage: UsageStore,
 ): UsageStore {
   const name = `usage (${place})`;
@@ -77,7 +77,7 @@ function loggedUsage(
   return withOutageLog(usage, {
     label: 'usage',
     name,
-    diagnose: () => diagnoseUsage(target, store, usage),
+    diagnose: () => diagnoseUsage(target, store, { usage, file }),
     remark: USAGE_REMARK,
   });
 }
@@ -97,7 +97,7 @@ function loggedLeases(target: StoreTarget, { store, leases }: OpenStore): LeaseS
   return withOutageLog<LeaseStore>(leases, {
     label: 'leases',
     name: `limits (${leases.name})`,
-    diagnose: () => diagnoseBeside(target, store),
+    diagnose: () => diagnoseLeases(target, store, leases),
     remark: LEASES_REMARK,
   });
 }

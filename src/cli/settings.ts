@@ -26,6 +26,7 @@ import {
   wholeNumber,
 } from './kinds.ts';
 import { type HelpRow, helpRows } from './layout.ts';
+import { isServiceLink } from './service-links.ts';
 
 const MAX_STORE_WAIT_SECONDS = 3600;
 
@@ -352,7 +353,13 @@ export const VARIABLES: readonly string[] = [
 export function readVariable(
   name: keyof typeof OTHER_VARIABLES | 'TOKENWRIGHT_STORE',
 ): string | undefined {
-  return process.env[name] || undefined;
+  return variableIn(process.env, name);
+}
+
+/** A variable, unless it is empty or describes a service of the cluster. */
+function variableIn(environment: NodeJS.ProcessEnv, name: string): string | undefined {
+  const value = environment[name];
+  return value && !isServiceLink(name, value) ? value : undefined;
 }
 
 /**
@@ -404,7 +411,7 @@ function readSetting(
 ): unknown {
   const { variable, kind = TEXT } = setting;
   const flag = flagOf(setting);
-  const given = flags[flag] ?? (environment[variable] || undefined);
+  const given = flags[flag] ?? variableIn(environment, variable);
   if (given === undefined) return setting.default;
   return kind.read(given, kind === SWITCH ? variable : `--${flag} (${variable})`);
 }

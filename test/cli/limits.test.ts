@@ -92,7 +92,7 @@ describe('serve', () => {
     expect(await check(service, await issue(service))).toBe(200);
     const { stderr } = await service.stop();
     expect(stderr).toMatch(
-      /limits \(SQLite in \S+leases\.db\) fails: .*whose uses are limited are refused/,
+      /limits \(SQLite in \S+leases\.db\) fails: \S+leases\.db is not an SQLite database: .*whose uses are limited are refused/,
     );
   });
 

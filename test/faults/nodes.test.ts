@@ -74,27 +74,27 @@ describe.each(STORES)('nodes over $name', ({ driver }) => {
 
     afterAll(() => rig?.close());
 
-    it.each([
+    it.for([
       ['revoked', 'revoke'],
       ['suspended', 'suspend'],
     ] as const)(
-      `accept a token for at most ${HINT_MS} ms after another node has %s it (p99)`,
-      {
-        // On a busy machine, the 99th percentile may exceed the bound.
-        retry: 1,
-      },
-      async (_, verb) => {
+      'refuse a token within maxStaleMs after another node has %s it, and mostly by its hint',
+      { timeout: 120_000 },
+      async ([, verb], { annotate }) => {
+        await longestLag(rig);
         const { regular, stale } = await endMany(rig, 25, verb);
         const { accepted, refused } = regular;
-        // In four parts: five nodes that verify a hundred tokens continuously would take the whole machine.
-        for (let part = 1; part < 4; part++) {
-          const { regular: next } = await endMany(rig, 25, verb);
-          accepted.push(...next.accepted);
-          refused.push(...next.refused);
-        }
+        // In two parts: five nodes that verify fifty tokens continuously would take the whole machine.
+        const { regular: more } = await endMany(rig, 25, verb);
+        accepted.push(...more.accepted);
+        refused.push(...more.refused);
 
-        const measured = `accepted for ${inWords(accepted)}, refused after ${inWords(refused)}`;
-        expect(percentile(accepted, 0.99), measured).toBeLessThan(HINT_MS);
+        const lag = await longestLag(rig);
+        const measured = `accepted for ${inWords(accepted)}, refused after ${inWords(refused)}, with timers up to ${Math.round(lag)} ms late`;
+        await annotate(measured);
+        expect(Math.max(...accepted), measured).toBeLessThan(MAX_STALE_MS + SLACK_MS);
+        // Without hints, half of them would be accepted for 250 ms and more.
+        expect(percentile(accepted, 0.5), measured).toBeLessThan(HINT_MS + lag);
         expect(percentile((await stale()).accepted, 0.99)).toBeGreaterThan(HINT_MS);
       },
     );
@@ -118,14 +118,17 @@ describe.each(STORES)('nodes over $name', ({ driver }) => {
         const since = performance.now();
         await rig.proxy?.set('pass');
 
-        let slowest = Number.POSITIVE_INFINITY;
-        while (slowest > HINT_MS && performance.now() - since < RESTORED_MS) {
+        let typical = Number.POSITIVE_INFINITY;
+        let bound = HINT_MS;
+        while (typical >= bound && performance.now() - since < RESTORED_MS) {
+          await longestLag(rig);
           const { regular } = await endMany(rig, 10);
-          slowest = Math.max(...regular.accepted);
+          typical = percentile(regular.accepted, 0.5);
+          bound = HINT_MS + (await longestLag(rig));
         }
 
         await annotate(`after ${Math.round(performance.now() - since)} ms`);
-        expect(slowest).toBeLessThan(HINT_MS);
+        expect(typical).toBeLessThan(bound);
       },
     );
   });
@@ -153,6 +156,11 @@ async function startRig(driver: engines.Driver | undefined): Promise<Rig> {
       rmSync(folder, { recursive: true });
     },
   };
+}
+
+/** The longest time by which a timer of a node was late since the last call of this. */
+async function longestLag({ nodes }: Rig): Promise<number> {
+  return Math.max(...(await Promise.all(nodes.map((node) => node.lag()))));
 }
 
 /** Revokes or suspends tokens on the nodes in turn, while all nodes verify all of them. */
@@ -221,6 +229,7 @@ function startNode(setup: NodeSetup): Node {
     revoke: (value) => call('revoke', value),
     suspend: (value) => call('suspend', value),
     sightings: (values) => call('sightings', values),
+    lag: () => call('lag', undefined),
     async end() {
       if (child.kill('SIGKILL')) await once(child, 'exit');
     },

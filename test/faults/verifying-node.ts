@@ -26,6 +26,8 @@ export interface NodeVerbs {
   /** Likewise. */
   suspend(value: string): Promise<number>;
   sightings(values: readonly string[]): Promise<Sighting[]>;
+  /** Resolves to the longest time by which a timer of this node was late since the last call. */
+  lag(): Promise<number>;
 }
 
 export interface Sighting {
@@ -60,6 +62,7 @@ const tokens = new TokenService({
   cache: { maxStaleMs: setup.maxStaleMs },
 });
 const followed = new Map<string, Sighting>();
+let longestLag = 0;
 const sightingOf = (value: string) => followed.get(value) as Sighting;
 
 const verbs: NodeVerbs = {
@@ -85,6 +88,11 @@ const verbs: NodeVerbs = {
   async sightings(values) {
     return values.map(sightingOf);
   },
+  async lag() {
+    const lag = longestLag;
+    longestLag = 0;
+    return lag;
+  },
 };
 
 process.on('message', async ({ number, verb, argument }: NodeCall) => {
@@ -95,7 +103,9 @@ process.on('disconnect', () => process.exit());
 
 for (;;) {
   await Promise.all(followed.keys().map(present));
+  const start = performance.now();
   await delay(PAUSE_MS);
+  longestLag = Math.max(longestLag, performance.now() - start - PAUSE_MS);
 }
 
 async function present(value: string): Promise<void> {

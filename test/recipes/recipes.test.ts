@@ -156,11 +156,3 @@ describe('the guide to transactions', () => {
     expect(code.filter((text) => text.includes(part))).toEqual([]);
   });
 });
-
-describe('the lock file of the recipes', () => {
-  it('names only the public registry', () => {
-    const lock = readFileSync(new URL('package-lock.json', folder), 'utf8');
-    const hosts = [...lock.matchAll(/"resolved": "https?:\/\/([^/"]+)/g)].map(([, host]) => host);
-    expect(hosts.filter((host) => host !== 'registry.npmjs.org')).toEqual([]);
-  });
-});

@@ -144,12 +144,16 @@ export interface Project {
   remove(): void;
 }
 
-/** Builds and packs a copy of the tree, and installs the tarball as a user would. */
-export async function newProject(): Promise<Project> {
+/**
+ * Installs a tarball as a user would.
+ *
+ * @param given its path. @default builds and packs a copy of the tree
+ */
+export async function newProject(given?: string): Promise<Project> {
   const base = mkdtempSync(join(tmpdir(), 'tokenwright-runtimes-'));
   const folder = join(base, 'project');
   try {
-    const tarball = await pack(base);
+    const tarball = given ?? (await pack(base));
     mkdirSync(folder);
     await installTarball(folder, tarball);
     writeSources(folder, 'esm', 'module', ts.ModuleKind.ESNext);

@@ -3,6 +3,7 @@
 //   npm run test:runtimes                  all of it
 //   npm run test:runtimes -- Node.js Bun   the lanes of these
 //   npm run test:runtimes -- --write       and writes the table
+//   npm run test:runtimes -- --tarball=A   a package that is there, instead of packing one
 import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { allLanes, type Lane } from './lanes.ts';
@@ -22,9 +23,10 @@ interface Outcome {
 
 const words = process.argv.slice(2).filter((word) => !word.startsWith('--'));
 const isWriting = process.argv.includes('--write');
+const given = process.argv.find((word) => word.startsWith('--tarball='))?.replace(/^.*?=/, '');
 
 const started = performance.now();
-const [project] = await Promise.all([newProject(), installTools()]);
+const [project] = await Promise.all([newProject(given), installTools()]);
 console.log(`packed and installed in ${secondsSince(started).toFixed(1)} s`);
 const lanes = allLanes().filter(({ runtime }) => words.length === 0 || words.includes(runtime));
 let outcomes: Outcome[];

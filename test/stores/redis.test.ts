@@ -1154,7 +1154,9 @@ describe.skipIf(!isInstalled('redis')).each(OWN_CLIENTS)(
       // The replica has to reconnect as well.
       const insert = () => store.insert(newRecord(`n${Math.round(performance.now())}`));
       await vi.waitFor(insert, WITHIN);
-      expect(await store.find([one.id, two.id])).toEqual([one, undefined]);
+      // Reads take the client of this test, which reconnects by itself.
+      const found = await vi.waitFor(() => store.find([one.id, two.id]), WITHIN);
+      expect(found).toEqual([one, undefined]);
     });
 
     it('leave no connection open after close', async () => {

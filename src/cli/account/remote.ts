@@ -18,13 +18,17 @@ import {
   adviceJson,
   explanationJson,
   findingJson,
+  madeTokenJson,
   type TokenJson,
+  time,
   tokenJson,
   usageJson,
   withoutValue,
 } from './token-json.ts';
 
 const ANSWER_MS = 30_000;
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+const MAX_REASON_LENGTH = 1000;
 const PAGE_TOKENS = 100;
 
 /**
@@ -36,7 +40,8 @@ export function remoteClient(url: string, login: Login | undefined): TokenClient
   const service = new HttpClient(readBase(url), login);
   return {
     name: login === undefined ? service.base : `${login.user} at ${service.base}`,
-    issue: ({ ttlSeconds, ...rest }) => service.one('POST', '/token', { ...rest, ttl: ttlSeconds }),
+    issue: ({ ttlSeconds, ...rest }) =>
+      service.made('POST', '/token', { ...rest, ttl: ttlSeconds }),
     derive: (value, { ttlSeconds, ...rest }) => service.derive(value, { ...rest, ttl: ttlSeconds }),
     list: ({ limit, ...filter }) =>
       listAll(limit, PAGE_TOKENS, async (size, cursor) => {
@@ -76,10 +81,13 @@ export function remoteClient(url: string, login: Login | undefined): TokenClient
       throw usageError('--all is for a store: a service revokes one token at a time');
     },
     rotate: (id, { ifVersion, ...body }) =>
-      service.one('POST', `${pathOf(id)}/rotate`, body, { ifVersion }),
+      service.made('POST', `${pathOf(id)}/rotate`, body, { ifVersion }),
     cancelRotation: async (id, options) =>
       withoutValue(await service.one('POST', `${pathOf(id)}/rotate`, { cancel: true }, options)),
-    verify: async (value, need, address) => judge(await service.introspect(value, address), need),
+    verify: async (value, need, address) => {
+      const { scope = '', ...answer } = await service.introspect(value, address);
+      return judge(answer, service.scopesIn(scope), need);
+    },
   };
 }
 
@@ -95,7 +103,15 @@ function searchOf(query: Query): URLSearchParams {
 }
 
 const findingsSchema = z.object({ data: z.array(findingJson), cursor: z.string().optional() });
-const pageSchema = z.object({ data: z.array(tokenJson), cursor: z.string().optional() });
+const pageSchema = z.object({
+  data: z.array(tokenJson).max(PAGE_TOKENS),
+  cursor: z.string().optional(),
+});
+/** The one token of an answer, in `data` or, from an older service, by itself. */
+const oneSchema = z.union([
+  z.object({ data: z.tuple([z.unknown()]) }).transform(({ data }) => data[0]),
+  z.unknown(),
+]);
 /** The error of the service, or one in the form of OAuth. */
 const failureSchema = z.object({
   message: z.string().optional(),
@@ -107,11 +123,14 @@ const introspectionSchema = z.object({
   active: z.boolean(),
   scope: z.string().optional(),
   sub: z.string().optional(),
-  exp: z.number().optional(),
+  exp: time.optional(),
   jti: z.string().optional(),
 });
 
 type Introspection = z.infer<typeof introspectionSchema>;
+
+/** The words of a call. */
+type Call = readonly [method: string, path: string, body?: object | undefined, options?: IfVersion];
 
 class HttpClient {
   readonly base: string;
@@ -123,10 +142,13 @@ class HttpClient {
       login && `Basic ${Buffer.from(`${login.user}:${login.password}`).toString('base64')}`;
   }
 
-  async one(method: string, path: string, body?: object, options?: IfVersion): Promise<TokenJson> {
-    const answer = await this.call(method, path, body, options);
-    const single = pageSchema.safeParse(answer).data?.data[0] ?? answer;
-    return this.#read(tokenJson, single);
+  async one(...call: Call): Promise<TokenJson> {
+    return this.#read(tokenJson, oneSchema.parse(await this.call(...call)));
+  }
+
+  /** Makes a call that makes a value. */
+  async made(...call: Call): Promise<TokenJson> {
+    return this.#read(madeTokenJson, oneSchema.parse(await this.call(...call)));
   }
 
   /** Makes a call, and reads the `data` of its answer. */
@@ -136,12 +158,23 @@ class HttpClient {
     return this.#read(schema, data);
   }
 
-  async page(query: Query) {
-    return this.#read(pageSchema, await this.call('GET', `/token?${searchOf(query)}`));
+  page(query: Query) {
+    return this.#page(pageSchema, '/token', query);
   }
 
-  async findings(query: Query) {
-    return this.#read(findingsSchema, await this.call('GET', `/review?${searchOf(query)}`));
+  findings(query: Query) {
+    return this.#page(findingsSchema, '/review', query);
+  }
+
+  async #page<Page extends { readonly cursor?: string | undefined }>(
+    schema: z.ZodType<Page>,
+    path: string,
+    query: Query,
+  ): Promise<Page> {
+    const page = this.#read(schema, await this.call('GET', `${path}?${searchOf(query)}`));
+    // It would go on without end.
+    if (page.cursor !== undefined && page.cursor === query['cursor']) throw this.#noService(200);
+    return page;
   }
 
   async introspect(value: string, address: string | undefined): Promise<Introspection> {
@@ -165,6 +198,15 @@ class HttpClient {
     return this.#read(introspectionSchema, await this.#answer(response));
   }
 
+  /** The scopes of an introspection. */
+  scopesIn(text: string): ScopeSet {
+    try {
+      return ScopeSet.from(text.split(' ').filter((scope) => scope !== ''));
+    } catch {
+      throw this.#noService(200);
+    }
+  }
+
   async derive(value: string, body: object): Promise<TokenJson> {
     // A header cannot have other characters, and no value has any.
     if (!/^[\x21-\x7e]+$/.test(value)) throw new InvalidValue();
@@ -181,15 +223,10 @@ class HttpClient {
       );
     }
     if (response.status === 404) throw this.#noService(404);
-    return this.#read(tokenJson, await this.#answer(response));
+    return this.#read(madeTokenJson, await this.#answer(response));
   }
 
-  async call(
-    method: string,
-    path: string,
-    body?: object,
-    { ifVersion }: IfVersion = {},
-  ): Promise<unknown> {
+  async call(...[method, path, body, { ifVersion } = {}]: Call): Promise<unknown> {
     const response = await this.#fetch(path, {
       method,
       headers: {
@@ -221,16 +258,16 @@ class HttpClient {
   }
 
   async #answer(response: Response): Promise<unknown> {
-    const answer: unknown = await response.json().catch(() => undefined);
+    const answer = await jsonOf(response).catch(() => undefined);
     if (response.ok && answer !== undefined) return answer;
     const failure = failureSchema.safeParse(answer).data;
     if (failure?.code === 'not_found') throw new NotFound();
     if (failure?.code === 'invalid_token') throw new InvalidValue();
     const reason = failure?.message ?? failure?.error_description;
     if (reason === undefined) throw this.#noService(response.status);
-    const seconds = response.headers.get('retry-after');
-    const later = seconds === null ? '' : `; try again in ${seconds} s`;
-    const named = withFlag(reason, failure?.details?.member);
+    const seconds = response.headers.get('retry-after') ?? '';
+    const later = /^\d{1,9}$/.test(seconds) ? `; try again in ${seconds} s` : '';
+    const named = withFlag(reason.slice(0, MAX_REASON_LENGTH), failure?.details?.member);
     throw inputError(`${this.base} refuses with ${response.status}: ${named}${later}`);
   }
 
@@ -245,6 +282,18 @@ class HttpClient {
       `${this.base} does not answer as a token service does (${status}); is the path right?`,
     );
   }
+}
+
+/** @throws if it is longer than any answer of a service, or not JSON */
+async function jsonOf({ body }: Response): Promise<unknown> {
+  // Not a list of chunks, which may be tiny. The system gives only the memory that is written.
+  const bytes = Buffer.alloc(MAX_ANSWER_BYTES);
+  let length = 0;
+  for await (const chunk of body ?? []) {
+    bytes.set(chunk, length);
+    length += chunk.length;
+  }
+  return JSON.parse(new TextDecoder().decode(bytes.subarray(0, length)));
 }
 
 function readBase(text: string): string {
@@ -274,11 +323,11 @@ function pathOf(id: string): string {
 
 /** Decides from the introspection response alone, as a resource server does. */
 function judge(
-  { active, scope = '', sub, exp, jti }: Introspection,
+  { active, sub, exp, jti }: Introspection,
+  held: ScopeSet,
   need: WrittenNeed,
 ): Verification {
   if (!active) return { ok: false, reason: 'inactive' };
-  const held = ScopeSet.from(scope.split(' ').filter((text) => text !== ''));
   const explained = held.explain('scope' in need ? need.scope : need);
   if (explained.allowed) {
     const token = { id: jti, account: sub, expire: exp };

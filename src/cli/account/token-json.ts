@@ -1,25 +1,44 @@
 import * as z from 'zod';
 import { toWireRotated, toWireWithUse } from '../../http/wire.ts';
+import { readMetadata } from '../../metadata.ts';
 import type { Token } from '../../token.ts';
+import { isId } from '../../token-id.ts';
+import { ALPHABET_CLASS, BODY_LENGTH } from '../../values/format.ts';
+
+// What a service sends is checked as far as printing it depends on it. The bounds are far beyond
+// those of a service: whoever answers in its place must not fill a terminal or the memory.
+
+const LAST_SECOND = 8_640_000_000_000;
+/** UNIX seconds that are a date. */
+export const time = z.int().min(0).max(LAST_SECOND);
+const scopeText = z.string().max(4096);
+const scopeList = z.array(scopeText).max(65_536).readonly();
+const id = z.string().refine((text): boolean => isId(text));
+/** Such as a state, or the code of a finding. */
+const code = z.string().regex(/^[a-z_]{1,40}$/);
+const VALUE = new RegExp(`^[a-z0-9_]{1,40}_${ALPHABET_CLASS}{${BODY_LENGTH}}$`);
 
 /** A token as the service sends it. */
 export const tokenJson = z.object({
-  scopes: z.array(z.string()).readonly(),
-  expire: z.int(),
+  scopes: scopeList,
+  expire: time,
   token: z.string(),
   masked: z.string(),
-  id: z.string(),
-  state: z.string(),
-  createdAt: z.int(),
+  id,
+  state: code,
+  createdAt: time,
   version: z.int(),
   pending: z.literal(true).optional(),
-  parent: z.string().optional(),
+  parent: id.optional(),
   /** Only of a token that was rotated. */
-  descendants: z.int().optional(),
+  descendants: z.int().min(0).optional(),
   /** Only a store knows it; a service does not send it. */
-  requested: z.array(z.string()).readonly().optional(),
+  requested: scopeList.optional(),
   name: z.string().optional(),
-  metadata: z.record(z.string(), z.unknown()).optional(),
+  metadata: z
+    .record(z.string(), z.unknown())
+    .refine((metadata) => typeof readMetadata(metadata) === 'object')
+    .optional(),
   limits: z
     .object({
       addresses: z.array(z.string()).readonly().exactOptional(),
@@ -28,12 +47,15 @@ export const tokenJson = z.object({
     })
     .optional(),
   /** Only of tokens that were read, if their uses are recorded. `null` if there were none. */
-  lastUsed: z.int().nullable().optional(),
+  lastUsed: time.nullable().optional(),
   uses: z.int().optional(),
 });
 
 /** A token as commands print it. `token` is the value if it was just made, else the id. */
 export type TokenJson = z.infer<typeof tokenJson>;
+
+/** A token that was just made, with its value: the one text of an answer that is printed as it is. */
+export const madeTokenJson = tokenJson.extend({ token: z.string().regex(VALUE) });
 
 export function toTokenJson(token: Token): TokenJson {
   return { ...toWireRotated(token), requested: token.requested };
@@ -44,22 +66,25 @@ export function toUsedTokenJson(token: Token): TokenJson {
   return { ...toWireWithUse(token), requested: token.requested };
 }
 
-const use = { uses: z.int(), lastUsed: z.int().nullable() };
+const use = { uses: z.int(), lastUsed: time.nullable() };
 
 /** The use of a token, as the service sends it. */
 export const usageJson = z.object({
   ...use,
   refusals: z.int(),
-  scopes: z.array(z.object({ scope: z.string(), ...use })).readonly(),
+  scopes: z
+    .array(z.object({ scope: scopeText, ...use }))
+    .max(65_536)
+    .readonly(),
 });
 
 export type UsageJson = z.infer<typeof usageJson>;
 
 /** Which scopes a token does not need, as the service sends it. */
 export const adviceJson = z.object({
-  unused: z.array(z.string()).readonly(),
-  kept: z.array(z.string()).readonly(),
-  since: z.int(),
+  unused: scopeList,
+  kept: scopeList,
+  since: time,
 });
 
 export type AdviceJson = z.infer<typeof adviceJson>;
@@ -73,18 +98,19 @@ export const explanationJson = z.object({
   nearest: z.object({ scope: z.string(), failed: z.string() }).optional(),
   smallest: z.string().optional(),
   known: z.boolean(),
-  suggestions: z.array(z.string()).readonly(),
+  suggestions: scopeList,
 });
 
 export type ExplanationJson = z.infer<typeof explanationJson>;
 
-/** A finding of a review, as the service sends it. */
-export const findingJson = z.looseObject({
-  code: z.string(),
-  token: tokenJson,
-  scopes: z.array(z.string()).readonly(),
-  message: z.string(),
-});
+/** A finding of a review, as the service sends it; what else it has are facts of its code. */
+export const findingJson = z
+  .looseObject({ code, token: tokenJson, scopes: scopeList, message: z.string() })
+  .refine(({ token: _, ...facts }) => Object.values(facts).flat().every(isFact));
+
+function isFact(value: unknown): boolean {
+  return typeof value !== 'object' || value === null;
+}
 
 export type FindingJson = z.infer<typeof findingJson>;
 

@@ -12,7 +12,7 @@ import { catalogTypes } from '../catalog-types.ts';
 import { type Command, command, findingsOutcome, type Outcome } from '../command.ts';
 import { usageError } from '../errors.ts';
 import { asInput, readTokens } from '../inputs.ts';
-import { columns, count, diffLines, indent, labeled, printable } from '../layout.ts';
+import { columns, count, diffLines, indent, jsonText, labeled, printable } from '../layout.ts';
 import { readSettings } from '../settings.ts';
 
 /** Explains FILE. */
@@ -205,7 +205,7 @@ function describeReading(reading: OpenApiReading, documents: readonly string[]):
     ),
   ];
   return {
-    text: JSON.stringify(scopes, null, 2),
+    text: jsonText(scopes),
     json: { scopes, deprecated, merged },
     notes: notes.join('\n\n'),
   };

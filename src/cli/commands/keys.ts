@@ -4,7 +4,7 @@ import { generateKey, Key, type KeyOptions, KeyRing } from '../../values/keys.ts
 import { type Command, command, findingsOutcome, type Given, type Outcome } from '../command.ts';
 import { inputError, usageError } from '../errors.ts';
 import { keyFileOf, makeKeys, readKeys, replaceKeys } from '../key-file.ts';
-import { columns, count } from '../layout.ts';
+import { columns, count, jsonText } from '../layout.ts';
 import { describeOpen, openToOthers } from '../permissions.ts';
 import { makeFolder } from '../private-file.ts';
 import { readSettings } from '../settings.ts';
@@ -76,7 +76,7 @@ they use keys.json in their data folder`,
     },
     async run(_, { print, kid, ...flags }) {
       const keys = [newKey(kid ?? 'k1')];
-      if (print === true) return { text: JSON.stringify(keys, null, 2), json: keys };
+      if (print === true) return { text: jsonText(keys), json: keys };
       const file = fileOf(flags);
       if (flags.keys === undefined) makeFolder(dirname(file));
       if (!makeKeys(file, keys)) {
@@ -174,7 +174,7 @@ verify --keys.`,
     async run(_, flags) {
       const keys = new KeyRing(readKeys(fileOf(flags))).verifierKeys();
       return {
-        text: JSON.stringify(keys, null, 2),
+        text: jsonText(keys),
         json: keys,
         notes: `${count(keys.length, 'key')} that only ${keys.length === 1 ? 'verifies' : 'verify'}; let only the resource server read ${keys.length === 1 ? 'it' : 'them'}`,
       };

@@ -62,9 +62,9 @@ their own.`,
       const target = storeTarget({ ...settings, table: undefined });
       if (target.file === undefined) throw usageError(otherTools(settings.store));
       const source = target.file;
-      const sqlite = requireSqlite();
+      requireSqlite();
       // Opens the store first: it says what is wrong with a file, and takes over an unfinished log.
-      const records = await withStore(target, async () => backUp(sqlite, source, file));
+      const records = await withStore(target, () => backUp(source, file));
       const text = `wrote ${count(records, 'record')} from ${target.name} to ${file}`;
       return { text, json: { file, records }, notes: BACKUP_NOTE };
     },

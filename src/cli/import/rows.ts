@@ -121,20 +121,27 @@ export function refusal(message: string): TokenError {
   return new TokenError('invalid_request', message);
 }
 
-/** The lines of a stream of UTF-8, without their ends. */
+/** The lines of a stream of UTF-8, without their ends. No chunk is looked at twice. */
 async function* linesOf(input: Chunks): AsyncGenerator<string> {
   const decode = newDecoder();
-  let rest = '';
+  let line = '';
   for await (const chunk of input) {
-    rest += typeof chunk === 'string' ? chunk : decode(chunk);
-    const lines = rest.split('\n');
-    rest = lines.pop() ?? '';
-    for (const text of lines) yield withoutReturn(text);
-    if (rest.length > MAX_ROW_LENGTH)
-      throw inputError(`a line is longer than ${MAX_ROW_LENGTH} bytes`);
+    const text = typeof chunk === 'string' ? chunk : decode(chunk);
+    const [rest = '', ...others] = text.split('\n');
+    line = bounded(line + rest);
+    for (const next of others) {
+      yield withoutReturn(line);
+      line = bounded(next);
+    }
   }
-  rest += decode();
-  if (rest !== '') yield withoutReturn(rest);
+  line = bounded(line + decode());
+  if (line !== '') yield withoutReturn(line);
+}
+
+/** @throws {CliError} if a line is too long */
+function bounded(line: string): string {
+  if (line.length <= MAX_ROW_LENGTH) return line;
+  throw inputError(`a line is longer than ${MAX_ROW_LENGTH} bytes`);
 }
 
 /** Makes a decoder of chunks. Call it without a chunk at the end. It drops a byte order mark. */

@@ -1,53 +1,93 @@
+import { once } from 'node:events';
 import { closeSync, existsSync, linkSync, openSync, rmSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import type { DatabaseSync } from 'node:sqlite';
+import { Worker } from 'node:worker_threads';
 import { inputError } from '../errors.ts';
 import { draftOf, fsyncPath, notWritten, OWNER_ONLY } from '../private-file.ts';
 
 /**
  * Copies an SQLite file while others use it, as it was at one instant. The copy appears whole,
- * under a name that nothing had, for its owner only, and is on disk when this returns.
+ * under a name that nothing had, for its owner only, and is on disk when this resolves. If the process is
+ * interrupted, nothing is left of it; after a `kill -9`, the next backup of that name removes the rest.
  *
  * @returns how many records it holds
  * @throws {CliError} if the name is taken, or the copy cannot be written or read
  */
-export function backUp(sqlite: typeof import('node:sqlite'), file: string, backup: string): number {
+export async function backUp(file: string, backup: string): Promise<number> {
   const draft = draftOf(backup);
+  const finish = removeWhenEnded(draft);
   try {
     // Checked early, since a copy may take long. The link refuses a name that was taken since.
     if (existsSync(backup)) throw inputError(taken(backup));
     // SQLite accepts an empty file as the target. One that it makes itself could be read by others.
     closeSync(openSync(draft, 'wx', OWNER_ONLY));
-    // Waits if a writer in another process has locked the file for a moment.
-    const source = new sqlite.DatabaseSync(resolve(file), { readOnly: true, timeout: BUSY_MS });
-    run(source, (database) => database.prepare('VACUUM INTO ?').run(resolve(draft)));
+    const { check, count } = await copied(resolve(file), resolve(draft));
+    if (check !== 'ok') throw inputError(DAMAGED);
     fsyncPath(draft);
-    const copy = new sqlite.DatabaseSync(resolve(draft), { readOnly: true });
-    const count = run(copy, checkedCount);
     linkSync(draft, backup);
     fsyncPath(dirname(resolve(backup)));
     return count;
   } catch (error) {
     throw backupFailure(error, { file, backup });
   } finally {
-    rmSync(draft, { force: true });
+    finish();
   }
 }
 
 const BUSY_MS = 5000;
 
-function run<Answer>(database: DatabaseSync, work: (database: DatabaseSync) => Answer): Answer {
-  try {
-    return work(database);
-  } finally {
-    database.close();
-  }
+/** What is known of a copy. */
+interface Copied {
+  /** The answer of `quick_check`. */
+  readonly check: string;
+  readonly count: number;
 }
 
-function checkedCount(database: DatabaseSync): number {
-  const [first] = database.prepare('PRAGMA quick_check(1)').all();
-  if (first?.['quick_check'] !== 'ok') throw inputError(DAMAGED);
-  return Number(database.prepare('SELECT count(*) AS count FROM tokens').get()?.['count']);
+/**
+ * Copies in a thread: SQLite holds the one that calls it for as long as that takes, and no signal would
+ * be heard.
+ */
+async function copied(file: string, draft: string): Promise<Copied> {
+  const workerData = { file, draft, timeout: BUSY_MS };
+  // Node.js 22 would warn again that its SQLite is experimental.
+  const execArgv = ['--no-warnings'];
+  const thread = new Worker(COPY, { eval: true, workerData, execArgv });
+  const [answer] = await once(thread, 'message');
+  return answer;
+}
+
+/** Waits if a writer in another process has locked the file for a moment. */
+const COPY = `
+const { parentPort, workerData } = require('node:worker_threads');
+const { DatabaseSync } = require('node:sqlite');
+const { file, draft, timeout } = workerData;
+const source = new DatabaseSync(file, { readOnly: true, timeout });
+source.prepare('VACUUM INTO ?').run(draft);
+source.close();
+const copy = new DatabaseSync(draft, { readOnly: true });
+const check = copy.prepare('PRAGMA quick_check(1)').get().quick_check;
+const count = copy.prepare('SELECT count(*) AS count FROM tokens').get().count;
+copy.close();
+parentPort.postMessage({ check, count });
+`;
+
+const ENDINGS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** Removes a draft before a signal ends the process. Returns what removes it now. */
+function removeWhenEnded(draft: string): () => void {
+  const finish = () => {
+    for (const signal of ENDINGS) process.off(signal, end);
+    for (const path of [draft, `${draft}-journal`]) rmSync(path, { force: true });
+  };
+  const end = (signal: NodeJS.Signals, number: number) => {
+    finish();
+    // Not by exit alone, which would wait for the thread.
+    process.kill(process.pid, signal);
+    // The first process of a container ignores it.
+    if (process.pid === 1) process.exit(128 + number);
+  };
+  for (const signal of ENDINGS) process.on(signal, end);
+  return finish;
 }
 
 function taken(backup: string): string {

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { TokenError } from '../../errors.ts';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../lease-store.ts';
 import { doctor, type StoreFinding } from '../../store.ts';
 import { describeError } from '../error-message.ts';
@@ -47,6 +48,24 @@ export class TokenLeases implements LeaseStore {
     const { file } = this.#options;
     const exists = file === undefined || existsSync(file);
     return this.#opened !== undefined || exists ? this.#open().purge(before, limit) : 0;
+  }
+
+  /** The path of an SQLite file. */
+  get file(): string | undefined {
+    return this.#options.file;
+  }
+
+  /**
+   * Checks whether uses can be counted. Makes no file.
+   *
+   * @throws {TokenError} if not
+   */
+  async probe(): Promise<void> {
+    const isUnused =
+      this.#opened === undefined && this.file !== undefined && !existsSync(this.file);
+    const found = isUnused ? [] : await doctor(this.#open());
+    const missing = found.find(({ code }) => code === 'leases_missing');
+    if (missing !== undefined) throw new TokenError('store_unavailable', missing.message);
   }
 
   /**

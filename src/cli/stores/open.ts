@@ -12,7 +12,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { withDeadline } from '../../deadline.ts';
 import { isTokenError, TokenError } from '../../errors.ts';
 import { doctor, type StoreFinding, type TokenStore } from '../../store.ts';
-import { type CliError, inputError, usageError } from '../errors.ts';
+import { inputError, usageError } from '../errors.ts';
 import { OWNER_ONLY } from '../private-file.ts';
 import type { StoreSettings } from '../settings.ts';
 import { connectReason, isPermanent } from './connect-errors.ts';
@@ -281,7 +281,8 @@ function fileTarget(file: string): StoreTarget {
         return { store, usage, leases, close };
       } catch (error) {
         if (!isTokenError(error)) throw error;
-        if (!isSqlite(file)) throw noSqlite(file);
+        if (!isSqlite(file)) throw inputError(`${noSqlite(file)}: give another --data or --store`);
+        if (isLocked(file)) throw new StoreOutage(`${name}: ${LOCKED}`, { isTransient: true });
         throw isUnnamedOutage(error) ? new StoreOutage(`${name}: ${error.message}`) : error;
       }
     },
@@ -296,9 +297,43 @@ function fileBeside<Store>(tokens: string, name: string, open: (path: string) =>
     file,
     open(): Store {
       makeLinkTarget(file);
-      return open(file);
+      try {
+        return open(file);
+      } catch (error) {
+        const reason = fileReason(file, COUNTS_LOST);
+        throw reason === undefined ? error : new StoreOutage(reason);
+      }
     },
   };
+}
+
+/** What to do about a file that should hold counts and is something else. */
+export const COUNTS_LOST = 'stop the service and move it away; counts begin again without it';
+
+/** Why an SQLite file cannot be used, as far as the file itself shows it. Makes nothing. */
+export function fileReason(file: string, cure: string): string | undefined {
+  if (!isSqlite(file)) return `${noSqlite(file)}: ${cure}`;
+  return isLocked(file) ? LOCKED : undefined;
+}
+
+const LOCKED = 'another process has locked the file';
+const SQLITE_BUSY = 5;
+
+/** Whether another process keeps a lock on an SQLite file, so that nobody else can write. */
+function isLocked(file: string): boolean {
+  if (!existsSync(file)) return false;
+  try {
+    const { DatabaseSync } = process.getBuiltinModule('node:sqlite');
+    const database = new DatabaseSync(resolve(file));
+    try {
+      database.exec('BEGIN IMMEDIATE; ROLLBACK');
+    } finally {
+      database.close();
+    }
+    return false;
+  } catch (error) {
+    return (Number((error as { readonly errcode?: unknown }).errcode) & 0xff) === SQLITE_BUSY;
+  }
 }
 
 /** Whether SQLite may use a file: it begins like its own, or is empty, missing or not plain. */
@@ -316,8 +351,8 @@ function isSqlite(file: string): boolean {
 
 const SQLITE_START = 'SQLite format 3\0';
 
-function noSqlite(file: string): CliError {
-  return inputError(`${file} is not an SQLite database: give another --data or --store`);
+function noSqlite(file: string): string {
+  return `${file} is not an SQLite database`;
 }
 
 /** Makes the target of a dangling link for its owner only; SQLite would let other users read it. */

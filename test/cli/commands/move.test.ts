@@ -1,4 +1,11 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -22,6 +29,7 @@ import {
   runInShell,
   serve,
   serviceOn,
+  start,
 } from '../support.ts';
 
 async function outage(): Promise<never> {
@@ -116,6 +124,65 @@ describe('backup', () => {
     expect(readdirSync(folder).sort()).toEqual(['data', 'taken.db']);
   });
 
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+    'leaves nothing of it behind after %s',
+    async (signal) => {
+      const { data, folder } = await withTokens(1);
+      enlarge(join(data, 'tokens.db'));
+      const { child, ended } = start(['backup', join(folder, 'b.db'), '--data', data]);
+      await draftIn(folder);
+
+      child.kill(signal);
+      await ended;
+
+      expect(child.signalCode).toBe(signal);
+      expect(readdirSync(folder)).toEqual(['data']);
+    },
+  );
+
+  it('removes what a killed one has left, and nothing else', async () => {
+    const { data, folder } = await withTokens(1);
+    enlarge(join(data, 'tokens.db'));
+    const killed = start(['backup', join(folder, 'b.db'), '--data', data]);
+    const left = await draftIn(folder);
+    killed.child.kill('SIGKILL');
+    await killed.ended;
+    // Control: nobody else could remove it.
+    expect(readdirSync(folder)).toContain(left);
+    const [, machine = ''] = /^b\.db\.([0-9a-f]{8})-/.exec(left) ?? [];
+    const other = machine.startsWith('0') ? '1'.repeat(8) : '0'.repeat(8);
+    const kept = [
+      `b.db.${machine}-${process.ppid}-00000000`,
+      `b.db.${machine}-${process.pid}-00000000`,
+      `b.db.${other}-1-00000000`,
+      `c.db.${machine}-${killed.child.pid}-00000000`,
+      `b.db.${machine}-${killed.child.pid}-00000000.old`,
+      'b.db.0123456789ab',
+    ];
+    for (const name of kept) writeFileSync(join(folder, name), '');
+    const linked = `b.db.${machine}-${killed.child.pid}-11111111`;
+    symlinkSync(join(data, 'tokens.db'), join(folder, linked));
+    const old = `b.db.${other}-1-11111111`;
+    writeFileSync(join(folder, old), '');
+    utimesSync(join(folder, old), 0, 0);
+    writeFileSync(join(folder, `${left}-journal`), '');
+
+    await outcomeOf(['backup', join(folder, 'b.db'), '--data', data]);
+
+    expect(readdirSync(folder).sort()).toEqual([...kept, linked, 'b.db', 'data'].sort());
+    expect(await recordsIn(join(data, 'tokens.db'))).toHaveLength(1);
+  });
+
+  it('may be made several times at once', async () => {
+    const { data, folder } = await withTokens(1);
+    const backup = () => outcomeOf(['backup', join(folder, 'b.db'), '--data', data]);
+
+    const ends = await Promise.allSettled([backup(), backup(), backup()]);
+
+    expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    expect(readdirSync(folder).sort()).toEqual(['b.db', 'data']);
+  });
+
   it.each([
     ['postgres://ada:canary@db.internal/acme', 'pg_dump --table=tokenwright_tokens'],
     ['mysql://ada:canary@db.internal/acme', 'mysqldump --single-transaction'],
@@ -154,6 +221,22 @@ describe('backup', () => {
     expect(stdout.trimEnd()).toBe(example.output);
   });
 });
+
+/** Makes a file so large that a copy takes a moment. */
+function enlarge(file: string): void {
+  const database = new DatabaseSync(file);
+  database.exec('CREATE TABLE other (a); INSERT INTO other VALUES (zeroblob(50000000))');
+  database.close();
+}
+
+/** Waits for the draft of a backup `b.db`, and returns its name. */
+async function draftIn(folder: string): Promise<string> {
+  for (;;) {
+    const draft = readdirSync(folder).find((name) => name.startsWith('b.db.'));
+    if (draft !== undefined) return draft;
+    await new Promise(setImmediate);
+  }
+}
 
 /** A scope of the example catalog, which serve uses by default. */
 const SERVED = 'GET:acme.example/status';
