@@ -68,7 +68,7 @@ export interface ServiceStats {
 export abstract class TokenUpkeep {
   readonly #parts: ServiceParts;
   readonly #reviews: Reviews;
-  readonly #upkeeps = new Set<UpkeepRounds>();
+  readonly #upkeeps = new Set<{ readonly stop: () => Promise<unknown> }>();
 
   /** @internal */
   constructor(parts: ServiceParts) {
@@ -224,8 +224,8 @@ export abstract class TokenUpkeep {
       return UPKEEP_RETRY_MS;
     }, everyMs);
     // Before this process has written much itself. A failure is an event, and the first round asks again.
-    void (async () => evidence.confirms(clock()))().catch(() => {});
-    this.#upkeeps.add(rounds);
+    const asked = (async () => evidence.confirms(clock()))().catch(() => {});
+    this.#upkeeps.add({ stop: () => Promise.all([rounds.stop(), asked]) });
     return rounds;
   }
 
