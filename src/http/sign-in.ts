@@ -92,6 +92,13 @@ export class SignIns {
     }
   }
 
+  /** Whether a call came through a proxy that the host trusts. */
+  isProxied({ address, incoming }: HttpRequest): boolean {
+    const isProxy = this.#clientAddress && ownForms.get(this.#clientAddress)?.isProxy;
+    const peer = address ?? incoming?.socket?.remoteAddress;
+    return isProxy !== undefined && peer !== undefined && isProxy(peer);
+  }
+
   /** The account, or `null` for wrong credentials. Rejects with an `HttpError` only. */
   async check(
     authenticate: Authenticate,

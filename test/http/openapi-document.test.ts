@@ -432,7 +432,7 @@ const PROVOCATIONS: readonly Provocation[] = [
     call: (good) => ({
       ...good,
       raw: 'x',
-      headers: { ...good.headers, 'content-type': 'text/plain' },
+      headers: { ...good.headers, 'content-type': 'text/csv' },
     }),
   },
   {
