@@ -2,12 +2,14 @@ import { createHash } from 'node:crypto';
 import { type Authenticate, readBasic } from './basic-auth.ts';
 import { HttpError } from './errors.ts';
 import type { HttpRequest } from './request.ts';
-import type { Caller, SessionAccount, SignIns } from './sign-in.ts';
+import { type Caller, readingsOf, type SessionAccount, type SignIns } from './sign-in.ts';
 
 /** How callers of an address may sign in: by at least one of these. */
 export interface SignInWays {
   readonly authenticate?: Authenticate | undefined;
   readonly session?: SessionAccount | undefined;
+  /** Whether callers are OAuth clients, which may encode their credentials, and send forms. */
+  readonly isOAuth?: boolean;
 }
 
 /** A caller who has signed in. */
@@ -24,7 +26,7 @@ export interface SignedIn {
 export async function signIn(
   signIns: SignIns,
   caller: Caller,
-  { authenticate, session }: SignInWays,
+  { authenticate, session, isOAuth = false }: SignInWays,
 ): Promise<SignedIn> {
   const { request } = caller;
   const header = request.header('authorization');
@@ -43,7 +45,8 @@ export async function signIn(
   if (authenticate === undefined || credentials === undefined) {
     throw unauthenticated(faultOf(header), challenge);
   }
-  const account = await signIns.check(authenticate, credentials, caller);
+  const readings = isOAuth ? readingsOf(credentials) : ([credentials] as const);
+  const account = await signIns.check(authenticate, readings, caller);
   if (account !== null) return { account, isBySession: false };
   throw unauthenticated('the user name or the password is wrong', challenge);
 }

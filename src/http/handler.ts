@@ -174,7 +174,7 @@ class HttpHandler {
     const verb = Object.hasOwn(verbs, method) ? verbs[method as keyof Verbs] : undefined;
     if (verb === undefined) throw methodNotAllowed(verbs);
     if (method !== 'GET' && signedIn) {
-      if (bodies.type === FORM_TYPE) checkFetchSite(request);
+      if (ways?.isOAuth === true) checkFetchSite(request);
       else checkSite(this.#signIns, request, signedIn);
     }
     const takesBody = method !== 'GET' && method !== 'DELETE';
@@ -270,7 +270,11 @@ function resourcesOf(options: TokenHandlerOptions): ReadonlyMap<string, Resource
   }
   if (introspection !== undefined) {
     const POST: Verb = ({ body }) => introspect(tokens, body);
-    resources.set('/introspect', { ...oauth, ways: introspection, verbs: { POST } });
+    resources.set('/introspect', {
+      ...oauth,
+      ways: { ...introspection, isOAuth: true },
+      verbs: { POST },
+    });
   }
   if (revocation === true) {
     const POST: Verb = ({ body }) => revoke(tokens, body);

@@ -52,6 +52,11 @@ export interface OwnForm {
     credentials: { readonly username: string; readonly password: string },
     network: string,
   ) => Promise<string | null>;
+  /** Of an `authenticate`: the account, if these credentials were right a moment ago. */
+  readonly remembered?: (credentials: {
+    readonly username: string;
+    readonly password: string;
+  }) => string | undefined;
   /** Of a `clientAddress`: whether this address, at the other end of a connection, is that of a proxy. */
   readonly isProxy?: (address: string) => boolean;
 }
