@@ -90,6 +90,9 @@ export const MAX_SCANNED_TOKENS = 10_000;
 /** Tokens that `list` reads from the store in one call when it filters by a scope. */
 export const SCANNED_BATCH = 500;
 
+/** Scopes in the filter of `list`. */
+export const MAX_FILTER_SCOPES = 100;
+
 /** Milliseconds of the event loop that one page of `list` takes before it ends early. */
 export const SCAN_BUDGET_MS = 50;
 

@@ -67,7 +67,9 @@ describe('PasswordQueue', () => {
 
     expect(await queue.run('a', signer(''), async () => true)).toBe(true);
     expect(await queue.run('b', signer(''), async () => false)).toBe(false);
-    await expect(queue.run('c', signer(''), () => Promise.reject(new Error('out')))).rejects.toThrow('out');
+    await expect(
+      queue.run('c', signer(''), () => Promise.reject(new Error('out'))),
+    ).rejects.toThrow('out');
     expect(await queue.run('d', signer(''), async () => true)).toBe(true);
   });
 
