@@ -15,7 +15,7 @@ import {
   MIN_UPKEEP_MS,
 } from './bounds.ts';
 import { parseDuration } from './duration.ts';
-import { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
+import { isTokenError, TokenError, type TokenErrorCode, unreadableOption } from './errors.ts';
 import type {
   DeriveInput,
   ImportInput,
@@ -308,10 +308,6 @@ export function readOption<Option>(name: string, read: () => Option): Option {
   } catch (error) {
     throw isTokenError(error) ? error : unreadableOption(name);
   }
-}
-
-function unreadableOption(what: string): TokenError {
-  return new TokenError('invalid_options', `${what} could not be read: a getter or a proxy threw`);
 }
 
 /** A getter or a proxy of the caller may throw anything. */

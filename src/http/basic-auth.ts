@@ -3,6 +3,7 @@ import { PASSWORD_REMEMBERED_MS } from '../bounds.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { invalidOptions } from '../errors.ts';
 import { notify } from '../events.ts';
+import { readOption } from '../schemas.ts';
 import { isAccount } from '../token.ts';
 import { KnownNetworks } from './known-networks.ts';
 import { type PasswordQueue, processQueue, type Signer } from './password-queue.ts';
@@ -89,7 +90,10 @@ export function accountsIn(
   accounts: readonly FixedAccount[],
   options: FixedAccountsOptions = {},
 ): (credentials: Credentials) => Promise<string | null> {
-  const list = new AccountList(queue, readAccounts(accounts), options);
+  const list = readOption(
+    'accounts or its options',
+    () => new AccountList(queue, readAccounts(accounts), options),
+  );
   const authenticate = (credentials: Credentials) => list.check(credentials, '');
   ownForms.set(authenticate, {
     check: (credentials, network) => list.check(credentials, network),

@@ -14,6 +14,7 @@ const POLICY = [
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
+  "trusted-types 'none'",
 ].join('; ');
 
 const SCRIPT = 'swagger-ui-bundle.js';

@@ -1,6 +1,7 @@
 import * as crypto from 'node:crypto';
 import { TokenError } from '../errors.ts';
 import { hasMethods } from '../has-methods.ts';
+import { readOption } from '../schemas.ts';
 import { KnownNetworks } from './known-networks.ts';
 import { addressOf } from './request.ts';
 
@@ -92,7 +93,7 @@ export interface FailureLimiterOptions {
  * });
  */
 export function failureLimiter(options: FailureLimiterOptions): FailureLimiter {
-  const limiters = readLimiters(options);
+  const limiters = readOption('a limiter', () => readLimiters(options));
   const byUser = limiters.some(([kind]) => kind === 'user');
   const networks = new KnownNetworks();
   // The handler asks three times about an attempt, and hashing its keys is most of the cost.
