@@ -120,6 +120,9 @@ export const MAX_SCANNED_TOKENS = 10_000;
 /** Tokens that `list` reads from the store in one call when it filters by a scope. */
 export const SCANNED_BATCH = 500;
 
+/** Scopes in the filter of `list`. */
+export const MAX_FILTER_SCOPES = 100;
+
 /** Milliseconds of the event loop that one page of `list` takes before it ends early. */
 export const SCAN_BUDGET_MS = 50;
 
@@ -338,8 +341,12 @@ export const LISTED_BATCH = 500;
 /** Milliseconds after which `GET /token` without a `limit` ends with a page that is empty. */
 export const LISTING_BUDGET_MS = 50;
 
-/** Milliseconds for `authenticate`, and for a password to be checked. */
+/** Milliseconds for `authenticate` of the host, and for `session`. */
 export const AUTHENTICATE_DEADLINE_MS = 10_000;
+
+// After a restart nothing is remembered, and all callers behind a gateway sign in at the same time.
+/** Milliseconds for a password to be checked, the wait for its turn included. */
+export const PASSWORD_DEADLINE_MS = 30_000;
 
 /** Milliseconds for one answer of a `limiter`. */
 export const LIMITER_DEADLINE_MS = 2000;
@@ -352,9 +359,12 @@ export const MAX_HASHES = 4;
 /** Passwords that a process checks or keeps waiting. */
 export const MAX_PASSWORD_CHECKS = 64;
 
-// Eight addresses are needed to take all places.
-/** Passwords of one address that a process checks or keeps waiting. */
-export const MAX_PASSWORD_CHECKS_OF_ADDRESS = 8;
+/** Users of whom a process remembers from which networks they have signed in. */
+export const MAX_KNOWN_USERS = 10_000;
+
+// Somebody who signs in from many networks cannot make others forgotten.
+/** Networks of one user that a process remembers. */
+export const MAX_KNOWN_NETWORKS = 8;
 
 /** Milliseconds for which a correct password is remembered. */
 export const PASSWORD_REMEMBERED_MS = 60_000;
@@ -401,9 +411,12 @@ export const CLOSE_MS = 2000;
 /** Characters that a password has at least. */
 export const MIN_PASSWORD_LENGTH = 8;
 
-// NIST SP 800-63B section 5.2.2 allows 100 for an account. Fewer would lock out programs that share an
-// address and an old password.
-/** Wrong passwords for one user from one address, within `FAILURES_SECONDS`. */
+// NIST SP 800-63B section 5.2.2 allows 100 for an account, and to spare addresses from which the user has
+// signed in before. Fewer would lock out programs that share an address and an old password.
+/**
+ * Wrong passwords for one user within `FAILURES_SECONDS`: from one address, and from all addresses together
+ * from which the user has not signed in.
+ */
 export const MAX_FAILURES_OF_USER = 100;
 
 /** Wrong passwords from one address, within `FAILURES_SECONDS`. */

@@ -86,6 +86,11 @@ export function invalidOptions(message: string): TokenError {
   return new TokenError('invalid_options', message);
 }
 
+/** The error for an option or an argument of which a getter or a proxy throws when it is read. */
+export function unreadableOption(what: string): TokenError {
+  return invalidOptions(`${what} could not be read: a getter or a proxy threw`);
+}
+
 /** The error for a call that reads all records, of a store that has no `scan`. */
 export function noScan(): TokenError {
   return invalidOptions('this store has no scan, which reads all records');

@@ -104,8 +104,8 @@ export interface ImportManyOptions {
 export interface ListInput<Asked extends string = string> {
   /** The owner of the tokens. */
   readonly account: string;
-  /** Lists only tokens that match this scope. */
-  readonly scope?: Asked | undefined;
+  /** Lists only tokens that match this scope, or each one of a list of up to 100; an empty list is none. */
+  readonly scope?: Asked | readonly Asked[] | undefined;
   /**
    * How a token matches: `overlaps`, it may do a part of the scope; `covers`, it may do all of it;
    * `exact`, it holds this very scope. @default 'overlaps'
@@ -336,7 +336,7 @@ export type Read<Input> = {
   readonly [Member in keyof Input]: Member extends 'scopes' | 'addScopes' | 'removeScopes'
     ? readonly Scope[] | Extract<Input[Member], undefined>
     : Member extends 'scope'
-      ? Scope | Extract<Input[Member], undefined>
+      ? readonly Scope[] | Extract<Input[Member], undefined>
       : Member extends 'parent'
         ? TokenId | Extract<Input[Member], undefined>
         : Member extends 'expiresIn' | 'digest'

@@ -3,6 +3,7 @@ import * as z from 'zod';
 import {
   MAX_ACCOUNT_BYTES,
   MAX_COMPARED_NAMES,
+  MAX_FILTER_SCOPES,
   MAX_LIFETIME_SECONDS,
   MAX_LIMIT_ADDRESSES,
   MAX_NAME_LENGTH,
@@ -17,7 +18,7 @@ import {
 } from './bounds.ts';
 import { inTurns } from './deadline.ts';
 import { parseDuration } from './duration.ts';
-import { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
+import { isTokenError, TokenError, type TokenErrorCode, unreadableOption } from './errors.ts';
 import type {
   DeriveInput,
   ImportInput,
@@ -59,9 +60,7 @@ interface Sent {
 export const fields = {
   account: z.custom<string>(isAccount, { error: ({ input }) => accountMessage(input) }),
   scopes: scopesField(),
-  scope: z
-    .unknown()
-    .transform((value, context) => attempt(() => parseScope(value as string), context, value)),
+  scope: scopeFilterField(),
   name: z.custom<string>(isName, { error: ({ input }) => nameMessage(input) }),
   metadata: metadataField(),
   match: z.enum(['overlaps', 'covers', 'exact'], {
@@ -354,10 +353,6 @@ export function readOption<Option>(name: string, read: () => Option): Option {
   }
 }
 
-function unreadableOption(what: string): TokenError {
-  return new TokenError('invalid_options', `${what} could not be read: a getter or a proxy threw`);
-}
-
 /** A getter or a proxy of the caller may throw anything. */
 function parseSafely<Output>(
   schema: z.ZodType<Output>,
@@ -375,6 +370,25 @@ function parseSafely<Output>(
 export function readAccount(account: unknown): string {
   if (isAccount(account)) return account;
   throw new TokenError('invalid_request', accountMessage(account), { member: 'account' });
+}
+
+/** One scope or several, each once and in one order. */
+function scopeFilterField() {
+  return z.unknown().transform((value, context): readonly Scope[] => {
+    const list: readonly unknown[] = Array.isArray(value) ? value : [value];
+    if (list.length > MAX_FILTER_SCOPES) {
+      const message = `scope must be one scope, or at most ${MAX_FILTER_SCOPES}; got ${list.length}`;
+      context.addIssue({ code: 'custom', message });
+      return z.NEVER;
+    }
+    const read = new Map<string, Scope>();
+    for (const text of list) {
+      const scope = attempt(() => parseScope(text as string), context, text);
+      if (scope === z.NEVER) return z.NEVER;
+      read.set(scope.toString(), scope);
+    }
+    return [...read].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, scope]) => scope);
+  });
 }
 
 function scopesField(): z.ZodType<readonly Scope[]> {

@@ -45,7 +45,7 @@ import {
   revokeOptions,
   rotateOptions,
 } from './schemas.ts';
-import { scopeFilter } from './scope/filter.ts';
+import { scopesFilter } from './scope/filter.ts';
 import type { AskedScope } from './scope/index.ts';
 import {
   askedExpiry,
@@ -168,13 +168,14 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
   ): Promise<TokenPage> {
     const now = this.#now();
     const query = readInput<Read<ListInput>>(listInput as z.ZodType<Read<ListInput>>, input);
-    const { account, scope, match = 'overlaps', limit = DEFAULT_PAGE_TOKENS } = query;
+    const { account, scope = [], match = 'overlaps', limit = DEFAULT_PAGE_TOKENS } = query;
     const { maxBytes = MAX_RECORD_BYTES, state = 'active', name, parent, cursor: given } = query;
     // Left out if all have their defaults, so that cursors of earlier versions stay valid.
     const hasMore = state !== 'active' || name !== undefined || parent !== undefined;
     const others = hasMore ? [state, name ?? null, ...(parent === undefined ? [] : [parent])] : [];
-    const filter = JSON.stringify([account, scope ?? null, match, ...others]);
-    const isWanted = scope && scopeFilter(scope, match);
+    const asked = scope.length > 1 ? scope : (scope[0] ?? null);
+    const filter = JSON.stringify([account, asked, match, ...others]);
+    const isWanted = scopesFilter(scope, match);
     const wanted = { account, state, parent, isWanted, name };
     const listing = { ...wanted, filter, limit, maxBytes, cursor: given };
     const { records, cursor } = await this.#records.page(listing, now);

@@ -88,7 +88,7 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
     {
       what: 'tokens from which a token is derived, one from the other',
       limit: '{MAX_ANCESTORS:number}',
-      beyond: '`invalid_request`',
+      beyond: '`quota_exceeded`',
     },
     {
       what: 'one scope',
@@ -432,9 +432,14 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: 'the answer ends early, with a `cursor`',
     },
     {
-      what: '`authenticate` and `session`, and a password that waits to be checked',
+      what: '`authenticate` and `session` of yours',
       limit: '{AUTHENTICATE_DEADLINE_MS}',
       beyond: '503 `store_unavailable`',
+    },
+    {
+      what: 'a password that `fixedAccounts` checks, with the wait for its turn',
+      limit: '{PASSWORD_DEADLINE_MS}',
+      beyond: '503 `overloaded`',
     },
     {
       what: 'a `limiter`: each of its answers',
@@ -448,14 +453,19 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
     },
     {
       what: 'passwords that `fixedAccounts` checks or keeps waiting',
-      limit:
-        '{MAX_PASSWORD_CHECKS} in a process; with `clientAddress`, {MAX_PASSWORD_CHECKS_OF_ADDRESS} from one address',
+      limit: '{MAX_PASSWORD_CHECKS} in a process',
       beyond: '503 `overloaded`',
     },
     {
       what: 'hashes of passwords that run concurrently',
       limit: 'one fewer than processors, 1 to {MAX_HASHES} in a process',
-      beyond: 'they wait, and addresses take turns',
+      beyond:
+        'they wait; addresses take turns, and users who have signed in from theirs before come first in every second one',
+    },
+    {
+      what: 'networks from which users have signed in, as a process remembers them',
+      limit: '{MAX_KNOWN_NETWORKS} of a user, of {MAX_KNOWN_USERS:number} users',
+      beyond: 'the oldest are forgotten',
     },
     {
       what: 'a right password is remembered',
@@ -513,7 +523,7 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
     {
       what: 'wrong passwords, in {FAILURES_SECONDS}',
       limit:
-        '{MAX_FAILURES_OF_USER} for a user from one address, {MAX_FAILURES_OF_ADDRESS:number} from one address',
+        '{MAX_FAILURES_OF_USER} for a user from one address, and from all addresses together from which the user has not signed in; {MAX_FAILURES_OF_ADDRESS:number} from one address',
       beyond: '429 `rate_limited`',
     },
     {

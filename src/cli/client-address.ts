@@ -3,6 +3,7 @@ import { isTokenError } from '../errors.ts';
 import { forwardedAddress } from '../http/forwarded-address.ts';
 import type { GuardedRequest } from '../http/guard.ts';
 import { remoteAddress } from '../http/login-limiter.ts';
+import { ownForms } from '../http/request.ts';
 import { usageError } from './errors.ts';
 import type { ServeSettings } from './settings.ts';
 
@@ -18,7 +19,12 @@ type AddressReader = (request: GuardedRequest) => string | undefined;
 export function callerAddress(settings: ProxySettings): (request: Request) => string {
   const { clientHeader } = settings;
   const forwarded = forwardedBy(settings);
-  if (forwarded !== undefined) return (request) => forwarded(request) ?? remoteAddress(request);
+  if (forwarded !== undefined) {
+    const reader = (request: Request) => forwarded(request) ?? remoteAddress(request);
+    // Keeps what the handler knows about the proxies.
+    ownForms.set(reader, ownForms.get(forwarded) ?? {});
+    return reader;
+  }
   // Exactly this function: the handler recognizes it, and builds no `Request` to call it.
   if (clientHeader === undefined) return remoteAddress;
   return (request) => {

@@ -182,5 +182,6 @@ function newLimiter(): FailureLimiter {
   return failureLimiter({
     userAndAddress: limiter(MAX_FAILURES_OF_USER),
     address: limiter(MAX_FAILURES_OF_ADDRESS),
+    user: limiter(MAX_FAILURES_OF_USER),
   });
 }

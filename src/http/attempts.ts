@@ -13,7 +13,7 @@ export class Attempts {
   readonly #limiter: FailureLimiter;
   readonly #errors: ErrorReporter;
   readonly #key = crypto.createSecretKey(crypto.randomBytes(32));
-  /** The points of attempts in progress, by a MAC of their credentials and address. */
+  /** The points of attempts in progress, by a MAC of their credentials. */
   readonly #inFlight = new Map<string, Promise<void>>();
 
   constructor(limiter: FailureLimiter, errors: ErrorReporter) {
@@ -23,7 +23,7 @@ export class Attempts {
 
   /** Resolves to what `check` resolves to: `null` for wrong credentials. */
   async run(attempt: Attempt, password: string, check: AccountCheck): ReturnType<AccountCheck> {
-    const key = this.#macOf([attempt.username, attempt.address, password]);
+    const key = this.#macOf([attempt.username, password]);
     const point = this.#inFlight.get(key);
     if (point === undefined) return this.#runFirst(key, attempt, check);
     return this.#join(point, attempt, check);
@@ -34,25 +34,36 @@ export class Attempts {
     const point = this.#take(attempt);
     this.#inFlight.set(key, point);
     try {
-      await point;
-      const account = await check();
-      if (account !== null) await this.#giveBack(attempt);
-      return account;
+      return await this.#checkFor(point, attempt, check);
     } finally {
       this.#inFlight.delete(key);
     }
   }
 
+  async #checkFor(point: Promise<void>, attempt: Attempt, check: AccountCheck) {
+    await point;
+    const account = await check();
+    if (account !== null) await this.#giveBack(attempt);
+    return account;
+  }
+
   /**
    * A concurrent attempt with the same credentials tells an attacker nothing new, so it takes a point
-   * only after it failed. Otherwise a client with many concurrent calls would limit itself.
+   * only after it failed. Otherwise a client with many concurrent calls would limit itself, and so would
+   * programs that sign in with one account from many addresses.
    */
   async #join(
     point: Promise<void>,
     attempt: Attempt,
     check: AccountCheck,
   ): ReturnType<AccountCheck> {
-    await point;
+    throwIfLimited(await this.#ask('waitSeconds', attempt));
+    const isTaken = await point.then(
+      () => true,
+      () => false,
+    );
+    // The first may come from an address that is limited, and this one not.
+    if (!isTaken) return this.#checkFor(this.#count(attempt), attempt, check);
     const account = await check().catch(async (error) => {
       await this.#count(attempt);
       throw error;

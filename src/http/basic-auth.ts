@@ -3,8 +3,10 @@ import { PASSWORD_REMEMBERED_MS } from '../bounds.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { invalidOptions } from '../errors.ts';
 import { notify } from '../events.ts';
+import { readOption } from '../schemas.ts';
 import { isAccount } from '../token.ts';
-import { type PasswordQueue, processQueue } from './password-queue.ts';
+import { KnownNetworks } from './known-networks.ts';
+import { type PasswordQueue, processQueue, type Signer } from './password-queue.ts';
 import { ownForms } from './request.ts';
 
 /** The Basic credentials of a call. */
@@ -61,10 +63,11 @@ const HASH_BYTES = 32;
  * still work and are renewed with the next right password; see `onRenew`.
  *
  * All lists of a process share one queue. It computes up to four hashes concurrently, one fewer than
- * there are processors, for up to 64 checks, and up to 8 of one address. Addresses take turns. Any
- * further check rejects with an error of the code `overloaded`, which `tokenHandler` answers with 503;
- * so does a check that takes longer than 10 seconds. The addresses come from `clientAddress`: pass the
- * function itself to `tokenHandler`, since it cannot learn the address inside a wrapper.
+ * there are processors, for up to 64 checks. Addresses take turns, and so do the users of one address;
+ * users who have signed in from their address before come first in every second turn. Any further check
+ * rejects with an error of the code `overloaded`, which `tokenHandler` answers with 503; so does a check
+ * that takes longer than 30 seconds. The addresses come from `clientAddress`: pass the function itself to
+ * `tokenHandler`, since it cannot learn the address inside a wrapper.
  *
  * Each `password` of the list is hashed immediately, which blocks; for a long list give
  * `passwordHash`.
@@ -87,9 +90,15 @@ export function accountsIn(
   accounts: readonly FixedAccount[],
   options: FixedAccountsOptions = {},
 ): (credentials: Credentials) => Promise<string | null> {
-  const list = new AccountList(queue, readAccounts(accounts), options);
+  const list = readOption(
+    'accounts or its options',
+    () => new AccountList(queue, readAccounts(accounts), options),
+  );
   const authenticate = (credentials: Credentials) => list.check(credentials, '');
-  ownForms.set(authenticate, { check: (credentials, network) => list.check(credentials, network) });
+  ownForms.set(authenticate, {
+    check: (credentials, network) => list.check(credentials, network),
+    remembered: (credentials) => list.remembered(credentials),
+  });
   return authenticate;
 }
 
@@ -101,6 +110,7 @@ class AccountList {
   readonly #memory = new Map<KnownAccount, { readonly mac: Buffer; readonly until: number }>();
   // A KeyObject: HMAC would make one of bytes on each call, which takes seven times as long.
   readonly #memoryKey = crypto.createSecretKey(crypto.randomBytes(32));
+  readonly #networks = new KnownNetworks();
   readonly #unknownUserHash = randomHash();
 
   constructor(
@@ -117,26 +127,44 @@ class AccountList {
 
   async check({ username, password }: Credentials, network: string): Promise<string | null> {
     const entry = this.#known.get(username);
-    const mac = crypto.createHmac('sha256', this.#memoryKey).update(password).digest();
+    const mac = this.#macOf(password);
     const now = this.#clock.now().getTime();
-    const remembered = entry && this.#memory.get(entry);
-    if (entry !== undefined && remembered !== undefined && now < remembered.until) {
-      if (crypto.timingSafeEqual(mac, remembered.mac)) return entry.account;
-    }
+    if (entry !== undefined && this.#isRemembered(entry, mac, now)) return entry.account;
+    const isKnown = this.#networks.has(username, network);
+    const signer = { network, username, isKnown };
     // Concurrent calls with the same credentials wait for one hash.
     const key = JSON.stringify(['check', username, mac.toString('base64')]);
     const hash = entry?.hash ?? this.#unknownUserHash;
-    const isRight = await this.#queue.run(key, network, () => isPasswordOf(hash, password));
+    const isRight = await this.#queue.run(key, signer, () => isPasswordOf(hash, password));
     if (entry === undefined || !isRight) return null;
     // Not keyed by the presented name: V8 slices keep the parent string alive, password included.
     this.#memory.set(entry, { mac, until: now + PASSWORD_REMEMBERED_MS });
-    if (isWeak(entry.hash)) this.#renew(key, entry, password, network);
+    this.#networks.add(entry.username, network);
+    if (isWeak(entry.hash)) this.#renew(key, entry, password, signer);
     return entry.account;
   }
 
+  /** The account of credentials that were right a moment ago. */
+  remembered({ username, password }: Credentials): string | undefined {
+    const entry = this.#known.get(username);
+    const now = this.#clock.now().getTime();
+    const isRemembered = entry && this.#isRemembered(entry, this.#macOf(password), now);
+    return isRemembered === true ? entry?.account : undefined;
+  }
+
+  #isRemembered(entry: KnownAccount, mac: Buffer, now: number): boolean {
+    const remembered = this.#memory.get(entry);
+    if (remembered === undefined || now >= remembered.until) return false;
+    return crypto.timingSafeEqual(mac, remembered.mac);
+  }
+
+  #macOf(password: string): Buffer {
+    return crypto.createHmac('sha256', this.#memoryKey).update(password).digest();
+  }
+
   /** Runs in the background. If the queue has no room, the next sign-in tries again. */
-  #renew(key: string, entry: KnownAccount, password: string, network: string): void {
-    const renewal = this.#queue.run(`renew ${key}`, network, async () => {
+  #renew(key: string, entry: KnownAccount, password: string, signer: Signer): void {
+    const renewal = this.#queue.run(`renew ${key}`, signer, async () => {
       const salt = crypto.randomBytes(SALT_BYTES);
       const hash = await derive(password, salt, PARALLELIZATION);
       entry.hash = { salt, hash, parallelization: PARALLELIZATION };

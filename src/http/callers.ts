@@ -2,12 +2,14 @@ import { createHash } from 'node:crypto';
 import { type Authenticate, readBasic } from './basic-auth.ts';
 import { HttpError } from './errors.ts';
 import type { HttpRequest } from './request.ts';
-import type { Caller, SessionAccount, SignIns } from './sign-in.ts';
+import { type Caller, readingsOf, type SessionAccount, type SignIns } from './sign-in.ts';
 
 /** How callers of an address may sign in: by at least one of these. */
 export interface SignInWays {
   readonly authenticate?: Authenticate | undefined;
   readonly session?: SessionAccount | undefined;
+  /** Whether callers are OAuth clients, which may encode their credentials, and send forms. */
+  readonly isOAuth?: boolean;
 }
 
 /** A caller who has signed in. */
@@ -24,7 +26,7 @@ export interface SignedIn {
 export async function signIn(
   signIns: SignIns,
   caller: Caller,
-  { authenticate, session }: SignInWays,
+  { authenticate, session, isOAuth = false }: SignInWays,
 ): Promise<SignedIn> {
   const { request } = caller;
   const header = request.header('authorization');
@@ -43,7 +45,8 @@ export async function signIn(
   if (authenticate === undefined || credentials === undefined) {
     throw unauthenticated(faultOf(header), challenge);
   }
-  const account = await signIns.check(authenticate, credentials, caller);
+  const readings = isOAuth ? readingsOf(credentials) : ([credentials] as const);
+  const account = await signIns.check(authenticate, readings, caller);
   if (account !== null) return { account, isBySession: false };
   throw unauthenticated('the user name or the password is wrong', challenge);
 }
@@ -66,24 +69,77 @@ function markOf(account: string): string {
 const MARK_LENGTH = 22;
 
 /**
- * Refuses calls that a page of another site makes through the browser of somebody who is signed in.
- * Browsers add cookies, and Basic credentials that they remember, to those calls too. For a session, the
- * header of the browser is not enough, since some browsers do not send it. So the call also needs a header
- * that such a page cannot set, unless the host allows it by CORS.
+ * Refuses calls that change something and that a page of another site makes through the browser of somebody who is signed in.
+ * Browsers add cookies, and Basic credentials that they remember, to those calls too. If the browser says
+ * where the call comes from, that decides. Browsers say so only to addresses with HTTPS, or on the same
+ * machine, and old ones never do. Without it, a call must not have the `Origin` of another host, nor the
+ * media type of a form, with which such a page needs no permission by CORS. For a session, the call also
+ * needs a header that such a page cannot set, unless the host allows it by CORS.
  *
  * @throws {HttpError} `cross_site`
  */
-export function checkSite(request: HttpRequest, { isBySession }: SignedIn): void {
-  const site = request.header('sec-fetch-site') ?? 'none';
-  if (site !== 'same-origin' && site !== 'none') {
-    throw new HttpError('cross_site', 'a page of another site may not make this call');
-  }
+export function checkSite(signIns: SignIns, request: HttpRequest, { isBySession }: SignedIn): void {
+  if (request.header('sec-fetch-site') === undefined) checkOrigin(signIns, request);
+  else checkFetchSite(request);
   if (isBySession && !isFromScript(request)) {
     throw new HttpError(
       'cross_site',
       'with a session, a call that changes something must have the header x-tokenwright, such as "x-tokenwright: console"',
     );
   }
+}
+
+/**
+ * Refuses calls that a browser marks as those of another site. That is all for resource servers: they send
+ * forms, and a page of another site would need the value of a token, and could not read the answer.
+ *
+ * @throws {HttpError} `cross_site`
+ */
+export function checkFetchSite(request: HttpRequest): void {
+  const site = request.header('sec-fetch-site') ?? 'none';
+  if (site !== 'same-origin' && site !== 'none') throw crossSite();
+}
+
+function checkOrigin(signIns: SignIns, request: HttpRequest): void {
+  const origin = request.header('origin');
+  if (origin !== undefined && !isOriginOf(hostOf(signIns, request), origin)) throw crossSite();
+  const types = (request.header('content-type') ?? '').toLowerCase().split(',');
+  if (types.some((type) => FORM_TYPES.includes(type.replace(/;.*/s, '').trim()))) {
+    throw new HttpError(
+      'cross_site',
+      'a page of another site could send the media type of a form; send the body as "Content-Type: application/json", and no Content-Type without a body',
+    );
+  }
+}
+
+/** The media types that forms of other sites can send. */
+const FORM_TYPES = ['application/x-www-form-urlencoded', 'multipart/form-data', 'text/plain'];
+
+/** The host that the client called, as a header says it. */
+function hostOf(signIns: SignIns, request: HttpRequest): string | undefined {
+  const forwarded = signIns.isProxied(request) ? request.header('x-forwarded-host') : undefined;
+  // Proxies append, so the first host is that of the client. A page of another site cannot set this header.
+  return forwarded?.replace(/,.*/s, '').trim() ?? request.header('host');
+}
+
+/** Whether an origin has this host and port. The host says no scheme, so it takes that of the origin. */
+function isOriginOf(host: string | undefined, origin: string): boolean {
+  const [, scheme, authority] = /^(https?:\/\/)(.+)$/i.exec(origin) ?? [];
+  if (scheme === undefined || authority === undefined || host === undefined) return false;
+  const expected = authorityOf(scheme, host);
+  return expected !== undefined && authorityOf(scheme, authority) === expected;
+}
+
+/** A host and port in one spelling: without the default port, and without the dot of an absolute name. */
+function authorityOf(scheme: string, authority: string): string | undefined {
+  // The parser would drop or move anything else.
+  if (!/^(?:[^\s/\\?#@[\]:%,]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i.test(authority)) return undefined;
+  const text = `${scheme}${authority}`;
+  return URL.canParse(text) ? new URL(text).host.replace(/\.(?=:\d+$|$)/, '') : undefined;
+}
+
+function crossSite(): HttpError {
+  return new HttpError('cross_site', 'a page of another site may not make this call');
 }
 
 /** Whether a program sets the headers of the call. A form or a link cannot. */

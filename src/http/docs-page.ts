@@ -14,6 +14,8 @@ const POLICY = [
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
+  // Swagger UI asks for this one policy, and logs an error without it.
+  'trusted-types dompurify',
 ].join('; ');
 
 const SCRIPT = 'swagger-ui-bundle.js';

@@ -4,7 +4,7 @@ import { AddressBlocks, parseAddress, readBlock } from '../limits/addresses.ts';
 import { checkOptions, strict } from '../schemas.ts';
 import { readAddress, showBriefly } from './address.ts';
 import type { GuardedRequest } from './guard.ts';
-import { addressOf } from './request.ts';
+import { addressOf, ownForms } from './request.ts';
 
 /** The options of {@link forwardedAddress}. */
 export interface ForwardedAddressOptions {
@@ -37,6 +37,9 @@ export interface ForwardedAddressOptions {
  *
  * The result has no port, brackets or zone, and IPv4 within IPv6 is IPv4.
  *
+ * As `clientAddress` of {@link tokenHandler}, pass the function itself: then `X-Forwarded-Host` of these
+ * proxies also names the host that a call was sent to, for the check that no page of another site made it.
+ *
  * @throws {TokenError} `invalid_options`
  * @example
  * const clientAddress = forwardedAddress({ proxies: ['10.0.0.0/8'] });
@@ -49,11 +52,18 @@ export function forwardedAddress(
   const trusted = new AddressBlocks(proxies);
   const name = header.toLowerCase();
   const read = name === 'forwarded' ? clientsInForwarded : clientsInList;
-  return (request) => {
+  const clientAddress = (request: GuardedRequest) => {
     const client = hostIn(peerOf(request));
     if (client === undefined || !isIn(trusted, client)) return client;
     return furthest(trusted, read(headerIn(request, name)));
   };
+  ownForms.set(clientAddress, {
+    isProxy: (peer) => {
+      const host = hostIn(peer);
+      return host !== undefined && isIn(trusted, host);
+    },
+  });
+  return clientAddress;
 }
 
 /** The last of these clients that is not a proxy, else the first. */

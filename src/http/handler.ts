@@ -13,7 +13,7 @@ import { checkOptions } from '../schemas.ts';
 import { ID_LENGTH, isId } from '../token-id.ts';
 import { type Bearer, bearerOf } from './bearer.ts';
 import { type BodyLimits, parseJson, readBytes } from './body.ts';
-import { accountHeader, checkSite, type SignInWays, signIn } from './callers.ts';
+import { accountHeader, checkFetchSite, checkSite, type SignInWays, signIn } from './callers.ts';
 import { docsPage } from './docs-page.ts';
 import { HttpError, internalError, overloaded } from './errors.ts';
 import { handlerOptions, type TokenHandlerOptions } from './handler-options.ts';
@@ -173,7 +173,10 @@ class HttpHandler {
     const method = request.method === 'HEAD' ? 'GET' : request.method;
     const verb = Object.hasOwn(verbs, method) ? verbs[method as keyof Verbs] : undefined;
     if (verb === undefined) throw methodNotAllowed(verbs);
-    if (method !== 'GET' && signedIn) checkSite(request, signedIn);
+    if (method !== 'GET' && signedIn) {
+      if (ways?.isOAuth === true) checkFetchSite(request);
+      else checkSite(this.#signIns, request, signedIn);
+    }
     const takesBody = method !== 'GET' && method !== 'DELETE';
     const body = takesBody ? await readBody(request, bodies, slots, [address, owner]) : undefined;
     checkQuery(query);
@@ -268,7 +271,11 @@ function resourcesOf(options: TokenHandlerOptions): ReadonlyMap<string, Resource
   }
   if (introspection !== undefined) {
     const POST: Verb = ({ body }) => introspect(tokens, body);
-    resources.set('/introspect', { ...oauth, ways: introspection, verbs: { POST } });
+    resources.set('/introspect', {
+      ...oauth,
+      ways: { ...introspection, isOAuth: true },
+      verbs: { POST },
+    });
   }
   if (revocation === true) {
     const POST: Verb = ({ body }) => revoke(tokens, body);

@@ -1,6 +1,8 @@
 import * as crypto from 'node:crypto';
 import { TokenError } from '../errors.ts';
 import { hasMethods } from '../has-methods.ts';
+import { readOption } from '../schemas.ts';
+import { KnownNetworks } from './known-networks.ts';
 import { addressOf } from './request.ts';
 
 /** One attempt to sign in. The password is not part of it. */
@@ -58,7 +60,8 @@ export interface FailureLimiterOptions {
   readonly address?: PointsLimiter | undefined;
   /**
    * By user name, for all addresses: against guesses from many addresses. Anybody who knows a user
-   * name can lock it out for everybody with this, so give the limiter many points.
+   * name can use up its points, so give the limiter many. That spares the addresses from which the user
+   * has signed in, as far as this process remembers: the last 8 of each of the last 10 000 users.
    */
   readonly user?: PointsLimiter | undefined;
 }
@@ -85,26 +88,37 @@ export interface FailureLimiterOptions {
  *   limiter: failureLimiter({
  *     userAndAddress: new RateLimiterMemory({ points: 10, duration: 900 }),
  *     address: new RateLimiterMemory({ points: 100, duration: 900 }),
+ *     user: new RateLimiterMemory({ points: 100, duration: 900 }),
  *   }),
  * });
  */
 export function failureLimiter(options: FailureLimiterOptions): FailureLimiter {
-  const limiters = readLimiters(options);
+  const limiters = readOption('a limiter', () => readLimiters(options));
+  const byUser = limiters.some(([kind]) => kind === 'user');
+  const networks = new KnownNetworks();
   // The handler asks three times about an attempt, and hashing its keys is most of the cost.
   const keyed = new WeakMap<Attempt, readonly Keyed[]>();
   const keyedFor = (attempt: Attempt): readonly Keyed[] => {
     const known = keyed.get(attempt);
     if (known !== undefined) return known;
-    const made = limiters.map(([kind, limiter]) => ({ limiter, key: keyOf(kind, attempt) }));
+    // Asked once: an attempt gets back the points that it took.
+    const isKnown = byUser && networks.has(keyOf('user', attempt), attempt.address);
+    const made = limiters
+      .filter(([kind]) => kind !== 'user' || !isKnown)
+      .map(([kind, limiter]) => ({ limiter, key: keyOf(kind, attempt) }));
     keyed.set(attempt, made);
     return made;
   };
   const askAll = <Said>(attempt: Attempt, ask: (keyed: Keyed) => Promise<Said>) =>
     Promise.all(keyedFor(attempt).map(ask));
   return {
-    waitSeconds: async (attempt) => Math.max(...(await askAll(attempt, waitOf))),
-    failed: async (attempt) => Math.max(...(await askAll(attempt, consume))),
-    succeeded: (attempt) => askAll(attempt, ({ limiter, key }) => limiter.reward(key, 1)),
+    waitSeconds: async (attempt) => Math.max(0, ...(await askAll(attempt, waitOf))),
+    failed: async (attempt) => Math.max(0, ...(await askAll(attempt, consume))),
+    succeeded: (attempt) => {
+      const rewards = askAll(attempt, ({ limiter, key }) => limiter.reward(key, 1));
+      if (byUser) networks.add(keyOf('user', attempt), attempt.address);
+      return rewards;
+    },
   };
 }
 

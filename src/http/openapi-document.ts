@@ -1,4 +1,3 @@
-import packageJson from '../../package.json' with { type: 'json' };
 import type { ServiceErrorCode as Code } from './errors.ts';
 import { FORM_TYPE } from './introspection.ts';
 import {
@@ -83,13 +82,16 @@ export function openApiDocument(options: DocumentOptions): () => HttpResponse {
   };
 }
 
+/** Of the interface. That of the package is not for everybody, and would change without a change here. */
+const INTERFACE_VERSION = '1.0.0';
+
 function documentOf(options: DocumentOptions): Json {
   const { basePath = '', authenticate, session } = options;
   return {
     openapi: '3.1.0',
     info: {
       title: 'Token service',
-      version: packageJson.version,
+      version: INTERFACE_VERSION,
       description:
         'Issue, list, change, rotate and revoke the access tokens of your account. A successful call is answered with status 200. ' +
         'Every `GET` also answers `HEAD`.',

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { MAX_REVIEWED_DAYS, MAX_WIRE_PAGE_TOKENS } from '../bounds.ts';
+import { MAX_FILTER_SCOPES, MAX_REVIEWED_DAYS, MAX_WIRE_PAGE_TOKENS } from '../bounds.ts';
 import { type ServiceErrorCode as Code, DESCRIPTIONS, STATUS } from './errors.ts';
 import { oauthError } from './introspection.ts';
 import { EXAMPLE_SCOPE } from './openapi-components.ts';
@@ -56,7 +56,11 @@ const DAYS: Json = { type: 'integer', minimum: 1, maximum: MAX_REVIEWED_DAYS };
 
 /** The schemas of parameters that the query holds as text. */
 const QUERY_SCHEMAS: Readonly<Record<string, Json>> = {
-  scope: { anyOf: [{ $ref: '#/components/schemas/Scope' }, { const: '' }] },
+  scope: {
+    type: 'array',
+    items: { anyOf: [{ $ref: '#/components/schemas/Scope' }, { const: '' }] },
+    maxItems: MAX_FILTER_SCOPES,
+  },
   limit: { type: 'integer', minimum: 1, maximum: MAX_WIRE_PAGE_TOKENS },
   unusedForDays: DAYS,
   expiringWithinDays: DAYS,

@@ -1,18 +1,23 @@
 import { availableParallelism } from 'node:os';
-import {
-  AUTHENTICATE_DEADLINE_MS,
-  MAX_HASHES,
-  MAX_PASSWORD_CHECKS,
-  MAX_PASSWORD_CHECKS_OF_ADDRESS,
-} from '../bounds.ts';
+import { MAX_HASHES, MAX_PASSWORD_CHECKS, PASSWORD_DEADLINE_MS } from '../bounds.ts';
 import { overloaded } from './errors.ts';
 
 /** Hashes a password and resolves to whether it is right. */
 export type PasswordCheck = () => Promise<boolean>;
 
-interface Job {
-  readonly key: string;
+/** Who waits for a check. */
+export interface Signer {
+  /** Of the caller; empty if unknown. */
   readonly network: string;
+  readonly username: string;
+  /** Whether this user has signed in from this network before. */
+  readonly isKnown: boolean;
+}
+
+interface Job extends Signer {
+  readonly key: string;
+  /** Those who take turns: the network, and the user in it. */
+  readonly parties: readonly string[];
   readonly check: PasswordCheck;
   readonly result: Promise<boolean>;
   readonly resolve: (isRight: boolean) => void;
@@ -24,9 +29,13 @@ interface Job {
 /**
  * Bounds the hashes that are computed concurrently, and the checks that wait for their turn.
  *
- * Addresses take turns: one with many checks delays the only check of another by one turn. When the
- * queue is full, the address with the most checks loses its newest one to a caller with fewer. A check
- * that finds no room rejects with `overloaded`, before anything is hashed for it.
+ * Addresses take turns, and so do the users of one address: one with many checks delays the only check of
+ * another by one turn. Every second turn goes to users who have signed in from their address before, if
+ * any wait. So guesses for made-up users hold them up least of all.
+ *
+ * When the queue is full, the address with the most checks loses its newest one to a caller with fewer, and
+ * any address loses one to a user whom it does not know yet to one who is known. A check that finds no room
+ * rejects with `overloaded`, before anything is hashed for it.
  */
 export class PasswordQueue {
   readonly #runs: number;
@@ -34,8 +43,11 @@ export class PasswordQueue {
   #running = 0;
   /** Running and waiting jobs, by key. */
   readonly #jobs = new Map<string, Job>();
-  /** Waiting jobs by network, without empty lists. The network whose turn it is comes first. */
-  readonly #waiting = new Map<string, readonly Job[]>();
+  /** Waiting jobs, the oldest first. There are so few that going through them costs nothing. */
+  #waiting: readonly Job[] = [];
+  /** The last turn of each network, and of each user of one, that has waiting jobs. */
+  #turns: ReadonlyMap<string, number> = new Map();
+  #turn = 0;
 
   constructor({
     // One processor stays free to answer calls.
@@ -51,63 +63,54 @@ export class PasswordQueue {
    *
    * A check does not start after its callers have stopped waiting. If it ends after that, it rejects,
    * so that no password is remembered whose caller got an error.
-   *
-   * @param network of the caller; empty if unknown, then only the limit for all applies
    */
-  run(key: string, network: string, check: PasswordCheck): Promise<boolean> {
-    const until = this.#now() + AUTHENTICATE_DEADLINE_MS;
+  run(key: string, signer: Signer, check: PasswordCheck): Promise<boolean> {
+    const until = this.#now() + PASSWORD_DEADLINE_MS;
     const same = this.#jobs.get(key);
     if (same !== undefined) {
       same.until = until;
       return same.result;
     }
-    if (!this.#hasRoom(network)) return Promise.reject(overloaded());
-    const job = newJob(key, network, check, until);
+    if (!this.#hasRoom(signer)) return Promise.reject(overloaded());
+    const job = newJob({ ...signer, key, check, until });
     this.#jobs.set(key, job);
-    this.#waiting.set(network, [...this.#waitingOf(network), job]);
+    this.#setWaiting([...this.#waiting, job]);
     this.#startMore();
     return job.result;
   }
 
-  #hasRoom(network: string): boolean {
-    if (!this.#isFull(network)) return true;
+  #hasRoom(signer: Signer): boolean {
+    if (this.#jobs.size < MAX_PASSWORD_CHECKS) return true;
     this.#dropLate();
-    return !this.#isFull(network) || (!this.#isShareTaken(network) && this.#displace(network));
-  }
-
-  #isFull(network: string): boolean {
-    return this.#jobs.size >= MAX_PASSWORD_CHECKS || this.#isShareTaken(network);
-  }
-
-  #isShareTaken(network: string): boolean {
-    if (network === '') return false;
-    const jobs = [...this.#jobs.values()].filter((job) => job.network === network);
-    return jobs.length >= MAX_PASSWORD_CHECKS_OF_ADDRESS;
+    return this.#jobs.size < MAX_PASSWORD_CHECKS || this.#displace(signer);
   }
 
   /**
    * Drops the newest check of the address with the most, if that then still has as many as this one. So
-   * two addresses never displace each other in turn.
+   * two addresses never displace each other in turn. A known user displaces an unknown one in any case.
    */
-  #displace(network: string): boolean {
-    const [heaviest = []] = [...this.#waiting.values()].sort((a, b) => b.length - a.length);
-    const newest = heaviest.at(-1);
-    if (newest === undefined || this.#waitingOf(network).length + 1 >= heaviest.length)
-      return false;
-    this.#drop(newest);
+  #displace({ network, isKnown }: Signer): boolean {
+    const counts = new Map<string, number>();
+    for (const job of this.#waiting) counts.set(job.network, (counts.get(job.network) ?? 0) + 1);
+    const weightOf = (of: string) => counts.get(of) ?? 0;
+    const newestFirst = this.#waiting.toReversed();
+    const heaviest = mostBy(newestFirst, (job) => [weightOf(job.network), Number(!job.isKnown)]);
+    const isHeavier = heaviest && weightOf(network) + 1 < weightOf(heaviest.network);
+    const unknown = isKnown ? newestFirst.filter((job) => !job.isKnown) : [];
+    const dropped = isHeavier ? heaviest : mostBy(unknown, (job) => [weightOf(job.network)]);
+    if (dropped === undefined) return false;
+    this.#drop(dropped);
     return true;
   }
 
   #dropLate(): void {
     const now = this.#now();
-    for (const job of [...this.#waiting.values()].flat()) if (now > job.until) this.#drop(job);
+    for (const job of this.#waiting) if (now > job.until) this.#drop(job);
   }
 
   /** Rejects a waiting job. */
   #drop(job: Job): void {
-    const others = this.#waitingOf(job.network).filter((other) => other !== job);
-    if (others.length === 0) this.#waiting.delete(job.network);
-    else this.#waiting.set(job.network, others);
+    this.#setWaiting(this.#waiting.filter((other) => other !== job));
     this.#jobs.delete(job.key);
     job.reject(overloaded());
   }
@@ -120,15 +123,30 @@ export class PasswordQueue {
     }
   }
 
-  /** The oldest job of the network whose turn it is, which then goes to the end. */
   #takeNext(): Job | undefined {
     this.#dropLate();
-    const [first] = this.#waiting;
-    if (first === undefined) return undefined;
-    const [network, [job, ...others]] = first;
-    this.#waiting.delete(network);
-    if (others.length > 0) this.#waiting.set(network, others);
-    return job;
+    const known = this.#waiting.filter(({ isKnown }) => isKnown);
+    const isTurnOfKnown = this.#turn % 2 === 0 && known.length > 0;
+    // The one whose network, and whose user, has waited longest. Of several, the oldest.
+    const next = mostBy(isTurnOfKnown ? known : this.#waiting, (job) =>
+      job.parties.map((party) => -(this.#turns.get(party) ?? 0)),
+    );
+    if (next === undefined) return undefined;
+    this.#turn += 1;
+    const turns = new Map(this.#turns);
+    for (const party of next.parties) turns.set(party, this.#turn);
+    this.#turns = turns;
+    this.#setWaiting(this.#waiting.filter((job) => job !== next));
+    return next;
+  }
+
+  /** Also forgets the turns of those who no longer wait. Those who begin to wait come after all others. */
+  #setWaiting(waiting: readonly Job[]): void {
+    this.#waiting = waiting;
+    const parties = new Set(waiting.flatMap((job) => job.parties));
+    this.#turns = new Map(
+      [...parties].map((party) => [party, this.#turns.get(party) ?? this.#turn]),
+    );
   }
 
   async #start(job: Job): Promise<void> {
@@ -144,10 +162,6 @@ export class PasswordQueue {
     this.#running -= 1;
     this.#startMore();
   }
-
-  #waitingOf(network: string): readonly Job[] {
-    return this.#waiting.get(network) ?? [];
-  }
 }
 
 let shared: PasswordQueue | undefined;
@@ -158,11 +172,25 @@ export function processQueue(): PasswordQueue {
   return shared;
 }
 
-function newJob(key: string, network: string, check: PasswordCheck, until: number): Job {
+function newJob(given: Pick<Job, keyof Signer | 'key' | 'check' | 'until'>): Job {
   let resolve: Job['resolve'] = () => {};
   let reject: Job['reject'] = () => {};
   const result = new Promise<boolean>((...settle) => {
     [resolve, reject] = settle;
   });
-  return { key, network, check, result, resolve, reject, until };
+  const { network, username } = given;
+  const parties = [[network], [network, username]].map((party) => JSON.stringify(party));
+  return { ...given, parties, result, resolve, reject };
+}
+
+/** The job with the highest rank; of several, the first one. */
+function mostBy(jobs: readonly Job[], rankOf: (job: Job) => readonly number[]): Job | undefined {
+  const [first, ...others] = jobs.map((job) => ({ job, rank: rankOf(job) }));
+  return others.reduce((most, other) => (isHigher(other.rank, most?.rank) ? other : most), first)
+    ?.job;
+}
+
+function isHigher(rank: readonly number[], other: readonly number[] = []): boolean {
+  const place = rank.findIndex((number, i) => number !== other[i]);
+  return place !== -1 && (rank[place] ?? 0) > (other[place] ?? 0);
 }

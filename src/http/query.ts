@@ -9,7 +9,9 @@ import { HttpError } from './errors.ts';
 import { ID_PATTERN } from './wire.ts';
 
 /** The query of a list, with the names of the service. */
-export type Filter = Omit<ListInput, 'account' | 'maxBytes'>;
+export type Filter = Omit<ListInput, 'account' | 'maxBytes' | 'scope'> & {
+  readonly scope?: readonly string[] | undefined;
+};
 
 const listedState = fields.state.describe(
   'Only tokens in this state; `all` for those in any, and without it the active ones. A revoked token is listed until it is purged.',
@@ -18,8 +20,10 @@ const listedState = fields.state.describe(
 /** The schema of the query; the service parses `scope`. */
 export const filterSchema = z.object({
   scope: z
-    .string()
-    .describe('Only tokens that have to do with this scope; empty for all.')
+    .array(z.string())
+    .describe(
+      'Only tokens that have to do with each of these scopes; empty for all. `scope[]` and `scope[0]` are other names of it.',
+    )
     .optional(),
   match: fields.match
     .describe(
@@ -85,7 +89,8 @@ const tooManyEdits = ({ length }: string) => (length > 4 ? 3 : 2);
 
 /** An empty `scope` or `name` filters nothing. */
 export function withoutEmpty({ scope, name, ...filter }: Filter): Filter {
-  return { ...filter, ...(scope && { scope }), ...(name && { name }) };
+  const scopes = scope?.filter((text) => text !== '') ?? [];
+  return { ...filter, ...(scopes.length > 0 && { scope: scopes }), ...(name && { name }) };
 }
 
 /** The schema of the query of one token. */
@@ -138,19 +143,32 @@ function readQuery<Shape extends z.ZodRawShape>(
   query: URLSearchParams,
 ): z.output<z.ZodObject<Shape>> {
   const known = Object.keys(schema.shape);
-  const repeated = known.find((name) => query.getAll(name).length > 1);
+  const lists = known.includes(LISTED) ? listedIn(query) : {};
+  const repeated = known.find((name) => name !== LISTED && query.getAll(name).length > 1);
   if (repeated !== undefined) {
     throw new HttpError('invalid_request', `the query parameter ${repeated} may be given once`, {
       details: { member: repeated },
     });
   }
   for (const name of query.keys()) refuseMisspelled(name, known);
-  return readInput(schema, Object.fromEntries(query));
+  return readInput(schema, { ...Object.fromEntries(query), ...lists });
+}
+
+/** The one parameter that may be repeated. */
+const LISTED = 'scope';
+
+/** Clients write a list as `scope=…&scope=…`, `scope[]=…` or `scope[0]=…`. */
+const LISTED_NAME = /^scope(?:\[\d{0,9}\])?$/;
+
+function listedIn(query: URLSearchParams): Readonly<Record<string, readonly string[]>> {
+  const values = [...query].filter(([name]) => LISTED_NAME.test(name)).map(([, value]) => value);
+  return values.length === 0 ? {} : { [LISTED]: values };
 }
 
 function refuseMisspelled(name: string, known: readonly string[]): void {
-  if (known.includes(name)) return;
-  const text = name.toLowerCase();
+  if (known.includes(name) || (known.includes(LISTED) && LISTED_NAME.test(name))) return;
+  // In a name such as `limit[]`, the part before the bracket is misspelled or not.
+  const text = name.replace(/\[.*/s, '').toLowerCase();
   const meant = known.find((other) => {
     const most = tooManyEdits(other);
     return editDistance(text, other.toLowerCase(), most) < most;

@@ -22,8 +22,11 @@ export type HeaderName =
   | 'content-encoding'
   | 'content-length'
   | 'content-type'
+  | 'host'
   | 'if-match'
+  | 'origin'
   | 'sec-fetch-site'
+  | 'x-forwarded-host'
   | 'x-tokenwright'
   | 'x-tokenwright-account';
 
@@ -49,11 +52,18 @@ export interface OwnForm {
     credentials: { readonly username: string; readonly password: string },
     network: string,
   ) => Promise<string | null>;
+  /** Of an `authenticate`: the account, if these credentials were right a moment ago. */
+  readonly remembered?: (credentials: {
+    readonly username: string;
+    readonly password: string;
+  }) => string | undefined;
+  /** Of a `clientAddress`: whether this address, at the other end of a connection, is that of a proxy. */
+  readonly isProxy?: (address: string) => boolean;
 }
 
 /**
- * The own forms of `tokenHandler` and `fixedAccounts`, by the functions that the host gets from them and
- * passes to `toNodeListener` and `tokenHandler`. This cannot be an argument: those functions take a
+ * The own forms of `tokenHandler`, `fixedAccounts` and `forwardedAddress`, by the functions that the host
+ * gets from them and passes to `toNodeListener` and `tokenHandler`. This cannot be an argument: those functions take a
  * `Request`, as any function of a host does, and building one costs as much as the rest of the call. Nor
  * can it be a property of the function: a wrapper made with `Object.assign` would copy the property, and
  * would never be called. A function that is not in the map is called with a `Request`, which is correct.
@@ -85,7 +95,11 @@ export function fromFetch(request: Request): HttpRequest {
   return {
     method: request.method,
     url,
-    header: (name) => request.headers.get(name) ?? undefined,
+    header: (name) => {
+      if (name === 'host') return hostIn(request);
+      const value = request.headers.get(name) ?? undefined;
+      return name === 'content-type' ? typeIn(request, value) : value;
+    },
     get body() {
       return request.body && streamOf(request.body);
     },
@@ -94,6 +108,22 @@ export function fromFetch(request: Request): HttpRequest {
     },
     toFetch: () => request,
   };
+}
+
+/** The host that the client wrote. The URL of a request from Node has a host without a meaning. */
+function hostIn(request: Request): string | undefined {
+  const incoming = incomingOf(request);
+  if (incoming !== undefined) return headerOf(incoming, 'host');
+  return request.headers.get('host') ?? new URL(request.url).host;
+}
+
+/**
+ * The type that the client sent. Fetch writes one for a body of text that was given without, as by a
+ * middleware that reads a body and passes on a copy of the request.
+ */
+function typeIn(request: Request, type: string | undefined): string | undefined {
+  if (type !== 'text/plain;charset=UTF-8' || request.body === null) return type;
+  return incomingOf(request)?.headers['content-type'];
 }
 
 function streamOf(body: ReadableStream<Uint8Array>): BodyStream {
@@ -118,6 +148,8 @@ export function headerOf(
   name: HeaderName,
 ): string | undefined {
   const known = headers[name];
+  // HTTP/2 has the host in a field of its own, which also counts if both are there.
+  if (name === 'host' && headers[':authority'] !== undefined) return String(headers[':authority']);
   if (known === undefined) return undefined;
   let count = 0;
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {

@@ -241,10 +241,17 @@ export class TokenResources {
     const header = request.header('if-match')?.trim();
     if (header === undefined || header === '*') return {};
     const versions = versionsOf(header);
-    if (versions?.length === 1) return { ifVersion: versions[0] ?? NO_VERSION };
+    if (versions !== undefined && versions.length <= 1) {
+      return { ifVersion: versions[0] ?? NO_VERSION };
+    }
     // A bad body must be reported first, and the service would check it too late.
     if (schema !== undefined) readInput(schema, body);
-    if (versions === undefined) throw new HttpError('invalid_request', 'If-Match must be like "1"');
+    if (versions === undefined) {
+      throw new HttpError(
+        'invalid_request',
+        'If-Match must be like "1", a list of such tags, or *',
+      );
+    }
     const found = await this.#tokens.get(account, token);
     const isNamed = found !== undefined && versions.includes(found.version);
     return { ifVersion: isNamed ? found.version : NO_VERSION };
@@ -258,19 +265,25 @@ function bytesOf(tokens: readonly Token[]): number {
 
 /** The parameters of a filter for a link, with the scope in canonical form. */
 function linkable({ scope, match, state, name, parent, limit }: Filter) {
-  return { scope: scope && parseScope(scope).toString(), match, state, name, parent, limit };
+  const canonical = scope?.map((text) => parseScope(text).toString());
+  return { scope: canonical, match, state, name, parent, limit };
 }
+
+type QueryValue = string | number | readonly string[] | undefined;
 
 /** A page of a list. The link to the next one has the query of this page with its cursor. */
 function pageOf<Item>(
   items: readonly Item[],
   toJson: (item: Item) => unknown,
-  { cursor, ...query }: Readonly<Record<string, string | number | undefined>>,
+  {
+    cursor,
+    ...query
+  }: Readonly<Record<string, QueryValue>> & { readonly cursor?: string | undefined },
 ): HttpResponse {
   if (cursor === undefined) return succeedWithList(items, toJson);
   const next = new URLSearchParams();
   for (const [name, value] of Object.entries({ ...query, cursor })) {
-    if (value !== undefined) next.set(name, String(value));
+    for (const each of value === undefined ? [] : [value].flat()) next.append(name, String(each));
   }
   return succeedWithList(items, toJson, { cursor }, { link: `<?${next}>; rel="next"` });
 }

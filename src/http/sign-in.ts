@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { AUTHENTICATE_DEADLINE_MS } from '../bounds.ts';
+import { AUTHENTICATE_DEADLINE_MS, PASSWORD_DEADLINE_MS } from '../bounds.ts';
 import { systemClock } from '../clock.ts';
 import { withDeadline } from '../deadline.ts';
 import { isTokenError, TokenError } from '../errors.ts';
@@ -62,6 +62,14 @@ export interface Caller {
   readonly error?: HttpError;
 }
 
+/** One or two ways to read the credentials of a call. */
+export type Readings = readonly [first: Credentials, second?: Credentials];
+
+interface Found {
+  readonly account: string;
+  readonly credentials: Credentials;
+}
+
 /** Finds the account that credentials open. */
 export class SignIns {
   readonly #clientAddress: ((request: Request) => string | undefined) | undefined;
@@ -92,17 +100,31 @@ export class SignIns {
     }
   }
 
-  /** The account, or `null` for wrong credentials. Rejects with an `HttpError` only. */
+  /** Whether a call came through a proxy that the host trusts. */
+  isProxied({ address, incoming }: HttpRequest): boolean {
+    const isProxy = this.#clientAddress && ownForms.get(this.#clientAddress)?.isProxy;
+    const peer = address ?? incoming?.socket?.remoteAddress;
+    return isProxy !== undefined && peer !== undefined && isProxy(peer);
+  }
+
+  /**
+   * The account, or `null` for wrong credentials. Rejects with an `HttpError` only.
+   *
+   * @param readings the ways to read one pair of credentials, tried in this order; see `readingsOf`. All
+   * are one attempt, and count for the user of the last one
+   */
   async check(
     authenticate: Authenticate,
-    credentials: Credentials,
+    readings: Readings,
     { request, client, error }: Caller,
   ): Promise<string | null> {
+    const [credentials] = readings;
     try {
       if (error !== undefined) throw error;
-      const account = await this.#accountOf(authenticate, credentials, request, client?.network);
-      this.#report(account === null ? 'refused' : 'accepted', credentials, client, account);
-      return account;
+      const found = await this.#accountOf(authenticate, readings, request, client?.network);
+      if (found === null) this.#report('refused', credentials, client);
+      else this.#report('accepted', found.credentials, client, found.account);
+      return found?.account ?? null;
     } catch (thrown) {
       const failure = this.#toHttpError(thrown);
       const isLimited = failure.code === 'rate_limited';
@@ -130,22 +152,33 @@ export class SignIns {
 
   async #accountOf(
     authenticate: Authenticate,
-    credentials: Credentials,
+    readings: Readings,
     request: HttpRequest,
     network = '',
-  ): Promise<string | null> {
-    const check = async () => {
-      const ownCheck = ownForms.get(authenticate)?.check;
-      const answer = ownCheck
-        ? ownCheck(credentials, network)
-        : Promise.resolve(authenticate(credentials, request.toFetch()));
-      const account: unknown = await withDeadline(answer, AUTHENTICATE_DEADLINE_MS, tooLate);
-      if (account === null || isAccount(account)) return account;
-      throw accountsUnavailable();
+  ): Promise<Found | null> {
+    const own = ownForms.get(authenticate);
+    let found: Found | null = null;
+    const checkOne = async (credentials: Credentials) => {
+      const account: unknown = own?.check
+        ? await own.check(credentials, network)
+        : await authenticate(credentials, request.toFetch());
+      if (account !== null && !isAccount(account)) throw accountsUnavailable();
+      if (account !== null) found = { account, credentials };
+      return account;
     };
-    if (this.#attempts === undefined) return check();
-    const { username, password } = credentials;
-    return this.#attempts.run({ username, address: network }, password, check);
+    const [first, second] = readings;
+    const check = () => {
+      // Otherwise each call of a client that encodes would cost a hash for the first reading.
+      const isSecond = second && !own?.remembered?.(first) && own?.remembered?.(second);
+      const checkAll = async () =>
+        (isSecond ? null : await checkOne(first)) ?? (second ? checkOne(second) : null);
+      const deadline = own?.check ? PASSWORD_DEADLINE_MS : AUTHENTICATE_DEADLINE_MS;
+      return withDeadline(checkAll(), deadline, tooLate);
+    };
+    const { username } = second ?? first;
+    if (this.#attempts === undefined) await check();
+    else await this.#attempts.run({ username, address: network }, first.password, check);
+    return found;
   }
 
   /** Fails if the host's `clientAddress` is wrong, or if the client has gone. */
@@ -183,6 +216,26 @@ export class SignIns {
       at: systemClock.now(),
     });
   }
+}
+
+/**
+ * The ways to read the Basic credentials of an OAuth client. RFC 6749 section 2.3.1 lets clients encode the
+ * user name and the password as in a form, and many send them as they are.
+ */
+export function readingsOf(credentials: Credentials): Readings {
+  const { username, password } = credentials;
+  try {
+    const decoded = { username: formDecoded(username), password: formDecoded(password) };
+    const isSame = decoded.username === username && decoded.password === password;
+    const isText = !/\p{Cc}/u.test(decoded.username + decoded.password);
+    return isSame || !isText ? [credentials] : [credentials, decoded];
+  } catch {
+    return [credentials];
+  }
+}
+
+function formDecoded(text: string): string {
+  return decodeURIComponent(text.replaceAll('+', ' '));
 }
 
 function readClient(

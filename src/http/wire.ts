@@ -519,7 +519,8 @@ export function etag({ version }: Token): Record<string, string> {
 }
 
 /**
- * The versions that an `If-Match` lists (RFC 9110 section 13.1.1); `undefined` if one cannot be read.
+ * The versions that an `If-Match` lists (RFC 9110 section 13.1.1); `undefined` if it is not a list of
+ * entity tags. Tags that no version of a token has are left out.
  *
  * Weak tags and bare numbers count, although the RFC asks for strong comparison: gateways that compress
  * responses weaken the tags in them, and a token has one representation for each version, so a weak tag
@@ -527,14 +528,20 @@ export function etag({ version }: Token): Record<string, string> {
  * be refused again and again.
  */
 export function versionsOf(header: string): readonly number[] | undefined {
-  const tags = header.split(',').map((tag) => tag.trim());
-  const versions = tags.filter((tag) => tag !== '').map(versionOf);
-  const isReadable = versions.length > 0 && versions.every((version) => version !== undefined);
-  return isReadable ? versions : undefined;
+  const versions: number[] = [];
+  let count = 0;
+  for (let at = 0; at < header.length; ) {
+    LISTED_TAG.lastIndex = at;
+    const [all, tag] = LISTED_TAG.exec(header) ?? [];
+    if (all === undefined) return undefined;
+    at += all.length;
+    if (tag === undefined) continue;
+    count += 1;
+    const version = /^(?:W\/)?"?([1-9]\d{0,14})"?$/.exec(tag)?.[1];
+    if (version !== undefined) versions.push(Number(version));
+  }
+  return count === 0 ? undefined : versions;
 }
 
-function versionOf(tag: string): number | undefined {
-  const [, quoted, bare] = /^(?:(?:W\/)?"([1-9]\d{0,14})"|([1-9]\d{0,14}))$/.exec(tag) ?? [];
-  const version = quoted ?? bare;
-  return version === undefined ? undefined : Number(version);
-}
+/** One element of a list, which may be empty: an entity tag, or the bare number of a version. */
+const LISTED_TAG = /[\t ]*(?:((?:W\/)?"[!\x23-\x7e\x80-\xff]*"|[1-9]\d{0,14})[\t ]*)?(?:,|$)/y;

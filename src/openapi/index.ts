@@ -1,6 +1,8 @@
+import { isTokenError, unreadableOption } from '../errors.ts';
 import type { ScopeCatalog } from '../scope/catalog.ts';
 import { type CatalogDiff, diffCatalogs, type TokenScopes } from '../scope/diff.ts';
 import type { Scope } from '../scope/grammar.ts';
+import { isScopeError } from '../scope-refusals.ts';
 import { operationsOf } from './document.ts';
 import { Entries, type OpenApiReading } from './entries.ts';
 import { Files, fileNameOf, readDocument, resolveRoot } from './files.ts';
@@ -37,7 +39,8 @@ export type { OpenApiOptions } from './options.ts';
  *
  * @throws {ScopeError} `catalog_not_concrete`, with a message that lists the problems of all documents
  * and what would be right
- * @throws {TokenError} `invalid_options`; also when there is YAML and the parser is not installed
+ * @throws {TokenError} `invalid_options`; also when there is YAML and the parser is not installed, and when
+ * a getter or a proxy throws
  * @example
  * const catalog = await catalogFromOpenApi({
  *   openapi: '3.1.0',
@@ -78,27 +81,11 @@ export async function readOpenApi(
   documents: unknown,
   options: OpenApiOptions = {},
 ): Promise<OpenApiReading> {
-  const settings = readCatalogOptions(options);
-  const problems = new Problems();
-  const files = new Files(await resolveRoot(settings.root));
-  const shared = { settings, problems, files, budget: new WorkBudget() };
-  const entries = new Entries();
-  const list: readonly unknown[] = Array.isArray(documents) ? documents : [documents];
-  for (const [index, document] of list.entries()) {
-    const read = await readDocument(document, files);
-    const root = read.ok ? read.value.root : undefined;
-    const name = documentName(index, document, root);
-    if (!read.ok) {
-      problems.add(name, read.problem);
-      continue;
-    }
-    const context = { ...shared, name, source: read.value, version: openApiVersionOf(root) };
-    for await (const [scope, operation] of operationsOf(context, index)) {
-      entries.add(scope, operation);
-    }
+  try {
+    return await readAll(documents, options);
+  } catch (error) {
+    throw coded(error, 'a document or an option');
   }
-  problems.throwIfAny();
-  return entries.toReading();
 }
 
 /**
@@ -134,7 +121,40 @@ export function catalogDiff(
   after: Iterable<Scope | string>,
   options: { readonly tokens?: Iterable<TokenScopes> | undefined } = {},
 ): CatalogDiff {
-  return diffCatalogs(before, after, readTokens(options));
+  try {
+    return diffCatalogs(before, after, readTokens(options));
+  } catch (error) {
+    throw coded(error, 'a catalog, a token or an option');
+  }
+}
+
+async function readAll(documents: unknown, options: OpenApiOptions): Promise<OpenApiReading> {
+  const settings = readCatalogOptions(options);
+  const problems = new Problems();
+  const files = new Files(await resolveRoot(settings.root));
+  const shared = { settings, problems, files, budget: new WorkBudget() };
+  const entries = new Entries();
+  const list: readonly unknown[] = Array.isArray(documents) ? documents : [documents];
+  for (const [index, document] of list.entries()) {
+    const read = await readDocument(document, files);
+    const root = read.ok ? read.value.root : undefined;
+    const name = documentName(index, document, root);
+    if (!read.ok) {
+      problems.add(name, read.problem);
+      continue;
+    }
+    const context = { ...shared, name, source: read.value, version: openApiVersionOf(root) };
+    for await (const [scope, operation] of operationsOf(context, index)) {
+      entries.add(scope, operation);
+    }
+  }
+  problems.throwIfAny();
+  return entries.toReading();
+}
+
+/** An error of ours as it is. Anything else was thrown by a getter, a proxy or an iterator of the caller. */
+function coded(error: unknown, what: string): Error {
+  return isTokenError(error) || isScopeError(error) ? error : unreadableOption(what);
 }
 
 /** Names a document in messages. */

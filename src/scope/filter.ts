@@ -24,6 +24,15 @@ export function scopeFilter(scope: Scope, match: ScopeMatch): (held: readonly st
   };
 }
 
+/** {@link scopeFilter} for each one of several scopes; `undefined` for none. */
+export function scopesFilter(
+  scopes: readonly Scope[],
+  match: ScopeMatch,
+): ((held: readonly string[]) => boolean) | undefined {
+  const filters = scopes.map((scope) => scopeFilter(scope, match));
+  return filters.length === 0 ? undefined : (held) => filters.every((isWanted) => isWanted(held));
+}
+
 /**
  * The canonical texts of a list that cover a need, and perhaps a few more. A set of them decides like
  * a set of the whole list, which takes longer to compile.

@@ -1,6 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, request, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -17,6 +17,7 @@ import {
   type TokenLimits,
   TokenService,
 } from '../../src/index.ts';
+import { HAS_NGINX, replaceAll, startNginx } from './nginx.ts';
 import { newFolder } from './support.ts';
 
 const ORDERS = 'GET:shop.example/orders';
@@ -260,69 +261,51 @@ describe('the gateway check', () => {
 });
 
 /** The configuration of the guide, with this application and this check behind it. */
-describe.runIf(existsSync('/usr/sbin/nginx'))(
-  'nginx with the configuration of docs/guides/gateway.md',
-  () => {
-    const guide = readFileSync(new URL('../../docs/guides/gateway.md', import.meta.url), 'utf8');
-    const [, config = ''] = /^```nginx\n(.*?)^```$/ms.exec(guide) ?? [];
-    let address: Address;
+describe.runIf(HAS_NGINX)('nginx with the configuration of docs/guides/gateway.md', () => {
+  const guide = readFileSync(new URL('../../docs/guides/gateway.md', import.meta.url), 'utf8');
+  const [, config = ''] = /^```nginx\n(.*?)^```$/ms.exec(guide) ?? [];
+  let address: Address;
 
-    beforeEach(async () => {
-      const application = createServer(({ method, url, headers }, response) => {
-        response.end(`${method} ${url} of ${headers['x-account']}`);
-      }).listen(0, '127.0.0.1');
-      const folder = newFolder();
-      address = { socketPath: `${folder}/socket` };
-      const changes = [
-        ['listen 80;', `listen unix:${folder}/socket;`],
-        ['127.0.0.1:3000', `127.0.0.1:${(await addressOf(application)).port}`],
-        ['127.0.0.1:8787', `127.0.0.1:${(await addressOf(start('nginx'))).port}`],
-      ] as const;
-      const folders = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
-      writeFileSync(
-        `${folder}/nginx.conf`,
-        `daemon off; master_process off; pid ${folder}/pid; error_log stderr notice; events {}
-      http { access_log off; ${folders.map((name) => `${name}_temp_path ${folder};`).join(' ')}
-      ${changes.reduce((written, [from, to]) => written.replace(from, to), config)} }`,
-      );
-      const arguments_ = ['-p', folder, '-c', `${folder}/nginx.conf`, '-e', 'stderr'];
-      const child = spawn('/usr/sbin/nginx', arguments_, { stdio: ['ignore', 'ignore', 'pipe'] });
-      children.push(child);
-      let log = '';
-      child.stderr.on('data', (more) => {
-        log += more;
-      });
-      // nginx logs this once it listens.
-      while (!log.includes('event method')) await once(child.stderr, 'data');
-    });
+  beforeEach(async () => {
+    const application = createServer(({ method, url, headers }, response) => {
+      response.end(`${method} ${url} of ${headers['x-account']}`);
+    }).listen(0, '127.0.0.1');
+    const folder = newFolder();
+    address = { socketPath: `${folder}/socket` };
+    const changes = [
+      ['listen 80;', `listen unix:${folder}/socket;`],
+      ['127.0.0.1:3000', `127.0.0.1:${(await addressOf(application)).port}`],
+      ['127.0.0.1:8787', `127.0.0.1:${(await addressOf(start('nginx'))).port}`],
+    ] as const;
+    children.push(await startNginx(folder, replaceAll(config, changes)));
+  });
 
-    it('forwards a covered request unchanged, and replaces the account header of the client', async () => {
-      const { status, body } = await call(address, 'GET', '/orders/7?a=%20', {
-        'x-account': 'eve',
-      });
-      expect({ status, body }).toEqual({
-        status: 200,
-        body: 'GET /orders/7?a=%20 of ada%2F%C3%A9',
-      });
+  it('forwards a covered request unchanged, and replaces the account header of the client', async () => {
+    const { status, body } = await call(address, 'GET', '/orders/7?a=%20', {
+      'x-account': 'eve',
     });
+    expect({ status, body }).toEqual({
+      status: 200,
+      body: 'GET /orders/7?a=%20 of ada%2F%C3%A9',
+    });
+  });
 
-    it.each<[string, string, Headers, number, string]>([
-      ['GET', '/orders', { authorization: '' }, 401, 'realm="shop.example"'],
-      ['GET', '/bills', {}, 403, 'error="insufficient_scope", scope="GET:shop.example/bills$"'],
-      ['POST', '/orders', {}, 403, 'error="insufficient_scope", scope="POST:shop.example/orders$"'],
-      ['GET', '/bills/../orders', {}, 403, 'error="invalid_request"'],
-      ['GET', '/orders/..%2Fbills', {}, 403, 'error="invalid_request"'],
-      ['GET', '/bills', { 'x-original-uri': '/orders' }, 403, 'error="insufficient_scope"'],
-    ])('refuses %s %s with %j', async (method, path, headers, status, challenge) => {
-      const answer = await call(address, method, path, headers);
-      expect(answer.status).toBe(status);
-      expect(answer.headers['www-authenticate']).toContain(challenge);
-    });
+  it.each<[string, string, Headers, number, string]>([
+    ['GET', '/orders', { authorization: '' }, 401, 'realm="shop.example"'],
+    ['GET', '/bills', {}, 403, 'error="insufficient_scope", scope="GET:shop.example/bills$"'],
+    ['POST', '/orders', {}, 403, 'error="insufficient_scope", scope="POST:shop.example/orders$"'],
+    ['GET', '/bills/../orders', {}, 403, 'error="invalid_request"'],
+    ['GET', '/orders/..%2Fbills', {}, 403, 'error="invalid_request"'],
+    ['GET', '/bills', { 'x-original-uri': '/orders' }, 403, 'error="insufficient_scope"'],
+  ])('refuses %s %s with %j', async (method, path, headers, status, challenge) => {
+    const answer = await call(address, method, path, headers);
+    expect(answer.status).toBe(status);
+    expect(answer.headers['www-authenticate']).toContain(challenge);
+  });
 
-    it('does not expose the check, and forwards nothing while the check fails', async () => {
-      expect((await call(address, 'GET', '/_check')).status).toBe(404);
-      vi.spyOn(store, 'find').mockRejectedValueOnce(new Error('away'));
-      expect((await call(address, 'GET', '/orders')).status).toBe(500);
-    });
-  },
-);
+  it('does not expose the check, and forwards nothing while the check fails', async () => {
+    expect((await call(address, 'GET', '/_check')).status).toBe(404);
+    vi.spyOn(store, 'find').mockRejectedValueOnce(new Error('away'));
+    expect((await call(address, 'GET', '/orders')).status).toBe(500);
+  });
+});

@@ -33,6 +33,7 @@ describe('GET /docs', () => {
       "base-uri 'none'",
       "form-action 'none'",
       "frame-ancestors 'none'",
+      'trusted-types dompurify',
     ]);
   });
 

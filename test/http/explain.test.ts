@@ -136,7 +136,7 @@ describe('POST /token/{token}/explain', () => {
     expectFailure(await call('POST', path), 'invalid_json');
     expectFailure(await call('POST', path, { raw: '{' }), 'invalid_json');
     expectFailure(
-      await call('POST', path, { raw: '{}', headers: { 'content-type': 'text/plain' } }),
+      await call('POST', path, { raw: '{}', headers: { 'content-type': 'text/csv' } }),
       'unsupported_media_type',
     );
   });

@@ -118,8 +118,24 @@ describe('the query of GET /token', () => {
     [`scope=${ORDERS}`, undefined],
     [`scope=${encodeURIComponent(ORDERS)}`, undefined],
     ['scope=GET:unheard.example/of', undefined],
-    [`scope=${ORDERS}&scope=${ORDERS}`, 'invalid_request'],
-    ['scope=&scope=', 'invalid_request'],
+    [`scope=${ORDERS}&scope=${ORDERS}`, undefined],
+    [`scope[]=${ORDERS}&scope[]=*:*/*`, undefined],
+    [`scope%5B%5D=${ORDERS}&scope%5b%5d=*:*/*`, undefined],
+    [`scope[0]=${ORDERS}&scope[17]=*:*/*&scope=`, undefined],
+    ['scope=&scope=', undefined],
+    ['scope[]=&scope[]=', undefined],
+    ['scope[]=orders', 'invalid_scope'],
+    [`scope=${ORDERS}&scope[]=get:x`, 'invalid_scope'],
+    ['scope[a]=*:*/*', 'invalid_request'],
+    ['scope[0][0]=*:*/*', 'invalid_request'],
+    ['scope[-1]=*:*/*', 'invalid_request'],
+    ['scope[=*:*/*', 'invalid_request'],
+    ['Scope[]=*:*/*', 'invalid_request'],
+    ['scopes[]=*:*/*', 'invalid_request'],
+    ['match[]=exact', 'invalid_request'],
+    ['cursor[0]=x', 'invalid_request'],
+    [Array(101).fill('scope=*:*/*').join('&'), 'invalid_request'],
+    [Array(100).fill('scope=*:*/*').join('&'), undefined],
     ['scope=orders', 'invalid_scope'],
     ['scope=get:shop.example/orders', 'invalid_scope'],
     ['scope=GET:shop.example', 'invalid_scope'],
@@ -324,6 +340,35 @@ describe('the pages of a list', () => {
 
     expect(answers.map((answer) => idsOf(answer).length)).toEqual([2, 2, 1]);
     expect(answers.flatMap(idsOf)).toEqual(wanted);
+  });
+
+  it('apply every scope of the filter, and link to a page with the same ones', async () => {
+    const setup = setUp();
+    const { issue, call } = setup;
+    const both: string[] = [];
+    for (let i = 0; i < 3; i++) {
+      both.unshift((await issue('ada', [ORDERS, ITEMS])).id);
+      await issue('ada', [ORDERS]);
+      await issue('ada', [ITEMS]);
+      setup.clock.advance(1);
+    }
+
+    for (const name of ['scope', 'scope[]', 'scope%5B0%5D']) {
+      const path = `/token?${name}=${ORDERS}&scope[7]=${ITEMS}&match=covers&limit=1`;
+      const answers = await follow(setup, path);
+      expect(answers.flatMap(idsOf)).toEqual(both);
+      const next = new URLSearchParams(nextOf(answers[0] as Answer));
+      expect(next.getAll('scope')).toEqual([ORDERS, ITEMS]);
+      const cursor = next.get('cursor');
+      const other = (scopes: string) =>
+        call('GET', `/token?${scopes}&match=covers&cursor=${cursor}`);
+      expect((await other(`scope=${ITEMS}&scope=${ORDERS}&scope=${ITEMS}`)).status).toBe(200);
+      expectFailure(await other(`scope=${ORDERS}`), 'invalid_request');
+      expectFailure(await other(`scope=${ORDERS}&scope=${INVOICES}`), 'invalid_request');
+      expectFailure(await other(''), 'invalid_request');
+    }
+    const none = await call('GET', `/token?scope=${ORDERS}&scope=${INVOICES}&match=covers`);
+    expect(idsOf(none)).toEqual([]);
   });
 
   it('neither skip nor repeat tokens when some are issued or revoked in between', async () => {

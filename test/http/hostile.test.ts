@@ -393,21 +393,11 @@ const CREDENTIALS: Row[] = [
 
 const TYPES: Row[] = (
   [
-    ...['', ' ', 'text/plain', 'text/json', 'application/jsonp', 'application/javascript', 'json'],
+    ...['', ' ', 'text/csv', 'text/json', 'application/jsonp', 'application/javascript', 'json'],
     ...['application/x-json', 'application/json5', 'application/ld+json', 'application/xml', '*/*'],
-    ...[
-      'application/*',
-      'application',
-      '/json',
-      'application/json, text/plain',
-      'application /json',
-    ],
-    ...['application/json, application/json', 'multipart/form-data; boundary=x', CANARY, 'null'],
-    ...[
-      'application/x-www-form-urlencoded',
-      'application/json; charset=latin1',
-      'application/cbor',
-    ],
+    ...['application/*', 'application', '/json', 'application/json, text/csv', 'application /json'],
+    ...['application/json, application/json', 'multipart/mixed; boundary=x', CANARY, 'null'],
+    ...['application/json; charset=latin1', 'application/cbor'],
     ...[
       'application/json; charset=utf-16',
       'application/json; charset=',

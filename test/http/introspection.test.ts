@@ -1,6 +1,9 @@
-import { describe, expect, it } from 'vitest';
+import { RateLimiterMemory } from 'rate-limiter-flexible';
+import { describe, expect, it, vi } from 'vitest';
+import { failureLimiter, fixedAccounts, type SignIn } from '../../src/http/index.ts';
 import { generateKey, TokenError } from '../../src/index.ts';
 import { RecordingStore } from '../support.ts';
+import { watchScrypt } from './scrypt.ts';
 import {
   asForm,
   basic,
@@ -291,6 +294,105 @@ describe('the request checks of /introspect', () => {
   function crossSite() {
     return { ...form, 'sec-fetch-site': 'cross-site' };
   }
+});
+
+describe('the credentials of a resource server', () => {
+  const RIGHT = 'p@ss:w%rd+/ é';
+  const encoded = (text: string) => new URLSearchParams({ x: text }).toString().slice(2);
+  const withPercent = (text: string) => encodeURIComponent(text);
+
+  function serving(options: SetUpOptions = {}) {
+    const authenticate = vi.fn(({ username, password }) =>
+      username === 'my shop' && password === RIGHT ? 'shop' : null,
+    );
+    const signIns: SignIn[] = [];
+    const setup = setUp({
+      introspection: { authenticate },
+      clientAddress: () => '192.0.2.1',
+      onSignIn: (signIn) => signIns.push(signIn),
+      ...options,
+    });
+    const ask = async (username: string, password: string) => {
+      const form = asForm('token=x');
+      const headers = { ...form.headers, authorization: basic(username, password) };
+      return (await setup.call('POST', '/introspect', { ...form, headers })).status;
+    };
+    return { ...setup, authenticate, signIns, ask };
+  }
+
+  it.each<[string, string, string, number]>([
+    ['as they are', 'my shop', RIGHT, 200],
+    ['encoded as a form', encoded('my shop'), encoded(RIGHT), 200],
+    ['percent-encoded', withPercent('my shop'), withPercent(RIGHT), 200],
+    ['encoded in lower case', 'my%20shop', encoded(RIGHT).toLowerCase(), 200],
+    ['encoded twice', encoded(encoded('my shop')), encoded(encoded(RIGHT)), 401],
+    ['wrong, as they are', 'my shop', `${RIGHT}x`, 401],
+    ['wrong, encoded', 'my+shop', encoded(`${RIGHT}x`), 401],
+    ['malformed', 'my+shop', '%zz', 401],
+    ['half a character', 'my+shop', '%C3', 401],
+    ['with a control character', 'my+shop', `${encoded(RIGHT)}%00`, 401],
+  ])('may be %s', async (_, username, password, status) => {
+    const { ask } = serving();
+
+    expect(await ask(username, password)).toBe(status);
+  });
+
+  it('are not decoded for an account', async () => {
+    const authenticate = ({ password }: { password: string }) =>
+      password === RIGHT ? 'ada' : null;
+    const { call } = serving({ authenticate });
+    const list = async (password: string) =>
+      (await call('GET', '/token', { headers: { authorization: basic('ada', password) } })).status;
+
+    expect([await list(RIGHT), await list(encoded(RIGHT))]).toEqual([200, 401]);
+  });
+
+  it('count once for each call, for the user in every spelling', async () => {
+    const limiter = failureLimiter({
+      userAndAddress: new RateLimiterMemory({ points: 3, duration: 900 }),
+    });
+    const { ask, signIns } = serving({ limiter });
+
+    const statuses = [
+      await ask('my shop', 'wrong'),
+      await ask('my+shop', encoded('wrong+')),
+      await ask('m%79+shop', 'wrong'),
+      await ask('%6dy+shop', encoded(RIGHT)),
+      await ask('my shop', RIGHT),
+    ];
+
+    expect(statuses).toEqual([401, 401, 401, 429, 429]);
+    expect(signIns.map(({ outcome }) => outcome)).toEqual([
+      ...['refused', 'refused', 'refused', 'limited', 'limited'],
+    ]);
+  });
+
+  it('are reported as the user that they opened', async () => {
+    const { ask, signIns } = serving();
+
+    await ask('my+shop', encoded(RIGHT));
+
+    expect(signIns).toMatchObject([{ outcome: 'accepted', username: 'my shop', account: 'shop' }]);
+  });
+
+  it('cost one hash when they are encoded and remembered, and as much for an unknown user', async () => {
+    const scrypt = watchScrypt();
+    const password = 'p@ss word';
+    const { ask } = serving({
+      introspection: { authenticate: fixedAccounts([{ username: 'shop', password }]) },
+    });
+    const hashesOf = async (username: string, sent: string) => {
+      scrypt.mockClear();
+      return [await ask(username, sent), scrypt.mock.calls.length];
+    };
+
+    expect(await hashesOf('shop', 'p%40ss+word')).toEqual([200, 2]);
+    expect(await hashesOf('shop', 'p%40ss+word')).toEqual([200, 0]);
+    expect(await hashesOf('shop', password)).toEqual([200, 0]);
+    expect(await hashesOf('shop', 'p%40ss+wrong')).toEqual([401, 2]);
+    expect(await hashesOf('nobody', 'p%40ss+wrong')).toEqual([401, 2]);
+    expect(await hashesOf('nobody', 'wrong')).toEqual([401, 1]);
+  });
 });
 
 describe('the option introspection', () => {

@@ -903,7 +903,7 @@ describe('a slow body', () => {
   it('of another content type is canceled, too', async () => {
     const { call } = setUp({ bodyTimeoutMs: 100 });
     const { raw, cancel } = slow();
-    const pending = call('POST', '/token', { raw, headers: { 'content-type': 'text/plain' } });
+    const pending = call('POST', '/token', { raw, headers: { 'content-type': 'text/csv' } });
 
     await vi.advanceTimersByTimeAsync(100);
 

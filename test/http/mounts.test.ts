@@ -135,7 +135,7 @@ describe.each(MOUNTS)('the service in $framework, $way', (mount) => {
     const head = [`POST ${base}/token HTTP/1.1`, 'Host: x', `Authorization: ${basic('ada')}`];
     const endless = [...head, 'Content-Type: application/json', 'Content-Length: 1000000000000'];
 
-    const headers = { ...BASIC, 'content-type': 'text/plain' };
+    const headers = { ...BASIC, 'content-type': 'text/csv' };
     const text = await call(port, 'POST', `${base}/token`, { headers, body: BODY });
     const received = await raw(port, `${endless.join('\r\n')}\r\n\r\n{`, (it) => it.includes('{'));
 

@@ -505,7 +505,7 @@ describe('the listener behind a body parser', () => {
       { maxBodyBytes: 1000 },
       parser((text) => JSON.parse(text)),
     );
-    const headers = { 'content-type': 'text/plain' };
+    const headers = { 'content-type': 'text/csv' };
     const large = JSON.stringify({ scopes: [ORDERS], name: 'x'.repeat(1000) });
 
     expectFailure(await call(port, '/token', { ...post, headers }), 'unsupported_media_type');

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { PasswordQueue } from '../../src/http/password-queue.ts';
+import { PasswordQueue, type Signer } from '../../src/http/password-queue.ts';
 
-const DEADLINE_MS = 10_000;
+const DEADLINE_MS = 30_000;
 const SLOTS = 64;
-const SLOTS_PER_ADDRESS = 8;
 
 /** A queue whose checks end when the test ends them. */
 function setUp(runs = 1) {
@@ -12,8 +11,12 @@ function setUp(runs = 1) {
   const started: string[] = [];
   const ends = new Map<string, (isRight: boolean) => void>();
   const answers = new Map<string, Promise<boolean | string>>();
-  const add = (key: string, network = key): Promise<boolean | string> => {
-    const answer = queue.run(key, network, () => {
+  const add = (
+    key: string,
+    network = key,
+    more: Partial<Signer> = {},
+  ): Promise<boolean | string> => {
+    const answer = queue.run(key, signer(network, { username: key, ...more }), () => {
       started.push(key);
       return new Promise((resolve) => void ends.set(key, resolve));
     });
@@ -23,8 +26,8 @@ function setUp(runs = 1) {
     );
     return answers.get(key) as Promise<boolean | string>;
   };
-  const addMany = (network: string, count: number) => {
-    for (let i = 1; i <= count; i++) add(`${network}${i}`, network);
+  const addMany = (network: string, count: number, more: Partial<Signer> = {}) => {
+    for (let i = 1; i <= count; i++) add(`${network}${i}`, network, more);
   };
   /** Ends the running checks, and those that start next, until none is left. */
   const endAll = async () => {
@@ -37,6 +40,10 @@ function setUp(runs = 1) {
     }
   };
   return { time, queue, started, answers, add, addMany, endAll };
+}
+
+function signer(network: string, more: Partial<Signer> = {}): Signer {
+  return { network, username: 'ada', isKnown: false, ...more };
 }
 
 /** Lets all promises that can settle do so. */
@@ -58,10 +65,12 @@ describe('PasswordQueue', () => {
   it('passes on the result or the error of a check', async () => {
     const { queue } = setUp();
 
-    expect(await queue.run('a', '', async () => true)).toBe(true);
-    expect(await queue.run('b', '', async () => false)).toBe(false);
-    await expect(queue.run('c', '', () => Promise.reject(new Error('out')))).rejects.toThrow('out');
-    expect(await queue.run('d', '', async () => true)).toBe(true);
+    expect(await queue.run('a', signer(''), async () => true)).toBe(true);
+    expect(await queue.run('b', signer(''), async () => false)).toBe(false);
+    await expect(
+      queue.run('c', signer(''), () => Promise.reject(new Error('out'))),
+    ).rejects.toThrow('out');
+    expect(await queue.run('d', signer(''), async () => true)).toBe(true);
   });
 
   it('lets addresses take turns', async () => {
@@ -89,28 +98,62 @@ describe('PasswordQueue', () => {
     expect(started).toEqual(['a', 'a']);
   });
 
-  it('accepts eight checks of one address and refuses the ninth without starting it', async () => {
-    const { add, addMany, answers, started, endAll } = setUp();
-    addMany('x', SLOTS_PER_ADDRESS);
+  it('lets users of one address take turns', async () => {
+    const { add, addMany, started, endAll } = setUp();
+    addMany('x', 4, { username: 'ada' });
+    add('bob', 'x');
 
-    expect(await add('x9', 'x')).toBe('overloaded');
-    add('y');
     await endAll();
 
-    expect(await answers.get('x8')).toBe(true);
-    expect(await answers.get('y')).toBe(true);
-    expect(started).not.toContain('x9');
-    expect(await Promise.race([add('x9', 'x'), settle()])).toBeUndefined();
+    expect(started).toEqual(['x1', 'x2', 'bob', 'x3', 'x4']);
   });
 
-  it('limits callers without a known address only by the overall limit', async () => {
-    const { add, addMany, answers, endAll } = setUp();
-    addMany('', SLOTS);
+  it('gives every second turn to users who are known, but no more', async () => {
+    const { add, addMany, started, endAll } = setUp();
+    addMany('x', 5);
+    addMany('y', 3, { isKnown: true });
+    add('single');
 
-    expect(await add('one more', '')).toBe('overloaded');
     await endAll();
 
-    expect(await answers.get('64')).toBe(true);
+    expect(started).toEqual(['x1', 'x2', 'y1', 'single', 'y2', 'x3', 'y3', 'x4', 'x5']);
+  });
+
+  it('keeps as many checks of one address waiting as it has room for', async () => {
+    const { add, addMany, answers, started, endAll } = setUp();
+    addMany('x', SLOTS);
+
+    expect(await add('x65', 'x')).toBe('overloaded');
+    await endAll();
+
+    expect(await answers.get('x64')).toBe(true);
+    expect(started).not.toContain('x65');
+    expect(await Promise.race([add('x65', 'x'), settle()])).toBeUndefined();
+  });
+
+  it('drops the newest check of an unknown user to make room for a known one', async () => {
+    const { add, addMany, answers, started, endAll } = setUp();
+    addMany('x', SLOTS - 1);
+    add('known 1', 'x', { isKnown: true });
+
+    add('known 2', 'x', { isKnown: true });
+    await settle();
+
+    expect(await answers.get('x63')).toBe('overloaded');
+    await endAll();
+    expect(await answers.get('known 2')).toBe(true);
+    expect(await answers.get('x62')).toBe(true);
+    expect(started.indexOf('known 2')).toBeLessThan(6);
+  });
+
+  it('does not drop a known user for another of the same address', async () => {
+    const { add, addMany, answers, endAll } = setUp();
+    addMany('x', SLOTS, { isKnown: true });
+
+    expect(await add('known', 'x', { isKnown: true })).toBe('overloaded');
+    await endAll();
+
+    expect(await answers.get('x64')).toBe(true);
   });
 
   it('drops the newest check of the busiest address to make room for another address', async () => {
@@ -181,14 +224,14 @@ describe('PasswordQueue', () => {
 
   it('gives the slots of late checks to new ones', async () => {
     const { add, addMany, answers, endAll, time } = setUp();
-    addMany('x', SLOTS_PER_ADDRESS);
+    addMany('x', SLOTS);
     expect(await add('too many', 'x')).toBe('overloaded');
 
     time.ms = DEADLINE_MS + 1;
     add('new', 'x');
     await endAll();
 
-    expect(await answers.get('x8')).toBe('overloaded');
+    expect(await answers.get('x64')).toBe('overloaded');
     expect(await answers.get('new')).toBe(true);
   });
 });

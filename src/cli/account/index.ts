@@ -71,7 +71,8 @@ export interface Login {
 /** A token that a command asks for. */
 export type NewToken = Omit<IssueInput, 'account'> & DeriveInput;
 
-export type TokenFilter = Pick<ListInput, 'scope' | 'match' | 'state' | 'name' | 'parent'> & {
+export type TokenFilter = Pick<ListInput, 'match' | 'state' | 'name' | 'parent'> & {
+  readonly scope?: string | undefined;
   readonly limit: number;
 };
 
