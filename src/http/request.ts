@@ -22,6 +22,7 @@ export type HeaderName =
   | 'content-encoding'
   | 'content-length'
   | 'content-type'
+  | 'cookie'
   | 'if-match'
   | 'sec-fetch-site'
   | 'x-tokenwright'
