@@ -288,6 +288,16 @@ export const MAX_KNOWN_CALLERS = 10_000;
 /** Credentials and sessions of one caller that are remembered for that. */
 export const MAX_KNOWN_CREDENTIALS = 8;
 
+/** Calls of one connection that wait for the answer to the one before them. */
+export const MAX_WAITING_CALLS_OF_CONNECTION = 1000;
+
+// Each takes some kilobytes.
+/** Calls of all connections that wait for the answer to the one before them. */
+export const MAX_WAITING_CALLS = 10_000;
+
+/** Calls that waited and that start in one turn of the event loop. */
+export const STARTED_A_TURN = 16;
+
 /** Bytes of a body or an answer for one slot; a larger one takes more slots. */
 export const SLOT_BYTES = 131_072;
 

@@ -21,13 +21,14 @@ import { HttpError, internalError, overloaded, STATUS } from './errors.ts';
 import { handlerOptions, type TokenHandlerOptions } from './handler-options.ts';
 import { FORM_TYPE, failAsOAuth, introspect, parseForm, revoke } from './introspection.ts';
 import { openApiDocument } from './openapi-document.ts';
+import type { PublicFile } from './public-file.ts';
 import { fromFetch, type HttpRequest, ownForms } from './request.ts';
 import { notFound, TokenResources, type Verb } from './resources.ts';
 import { fail, type HttpResponse } from './responses.ts';
 import { type Send, toFetchResponse } from './sending.ts';
 import { type Caller, SignIns } from './sign-in.ts';
 import { type Party, Reservation, Slots } from './slots.ts';
-import { bodySchemas, toWireError } from './wire.ts';
+import { type BodySchemas, bodySchemas, toWireError } from './wire.ts';
 
 /** The token service on the Fetch standard: a `Request` in, a `Response` out, never a rejection. */
 export interface TokenHandler {
@@ -121,6 +122,7 @@ class HttpHandler {
   readonly basePath: string;
   readonly #acceptValues: boolean;
   readonly #resources: ReadonlyMap<string, Resource>;
+  readonly #files: ReadonlyMap<string, PublicFile>;
   readonly #slots: Slots;
   readonly #sendTimeoutMs: number;
   readonly #signIns: SignIns;
@@ -135,7 +137,9 @@ class HttpHandler {
     this.#sendTimeoutMs = read.sendTimeoutMs ?? DEFAULT_SEND_TIMEOUT_MS;
     this.#signIns = new SignIns(read);
     this.#onError = read.onError ?? (() => {});
-    this.#resources = resourcesOf(read);
+    const schemas = bodySchemas(read.tokens.lifetime);
+    this.#resources = resourcesOf(read, schemas);
+    this.#files = filesOf(read, schemas);
   }
 
   /** Never rejects: errors become responses too. */
@@ -158,7 +162,11 @@ class HttpHandler {
     let toFailure: Resource['fail'] = fail;
     try {
       const request = read();
-      const { resource, token } = this.#route(request.url.pathname);
+      const { route, token } = this.#parse(request.url.pathname);
+      const file = this.#files.get(route);
+      if (file !== undefined) return fileFor(request, file);
+      const resource = this.#resources.get(route);
+      if (resource === undefined) throw nothingHere();
       toFailure = resource.fail;
       return await this.#call(resource, token, request, slots);
     } catch (error) {
@@ -172,10 +180,7 @@ class HttpHandler {
     request: HttpRequest,
     slots: Reservation,
   ): Promise<HttpResponse> {
-    const { pathname, search, searchParams: query } = request.url;
-    if (pathname.length + search.length > MAX_ADDRESS_LENGTH) {
-      throw new HttpError('uri_too_long', `the address must be at most ${MAX_ADDRESS_LENGTH} long`);
-    }
+    checkAddress(request.url);
     const caller = this.#signIns.callerOf(request);
     // If the host takes all callers for one, they share no limit.
     const address = caller.client?.network || undefined;
@@ -183,13 +188,14 @@ class HttpHandler {
     const admitted = check && (await this.#admit({ entrance, check }, caller, slots));
     const method = request.method === 'HEAD' ? 'GET' : request.method;
     const verb = Object.hasOwn(verbs, method) ? verbs[method as keyof Verbs] : undefined;
-    if (verb === undefined) throw methodNotAllowed(verbs);
+    if (verb === undefined) throw methodNotAllowed(Object.keys(verbs));
     const signedIn = admitted?.signedIn;
     if (method !== 'GET' && signedIn) checkSite(request, signedIn);
     const takesBody = method !== 'GET' && method !== 'DELETE';
     const parties = [address, admitted?.party];
     const calls = admitted === undefined ? entrance.strangers : this.#slots;
     const body = takesBody ? await readBody(request, bodies, slots, [calls, parties]) : undefined;
+    const { searchParams: query } = request.url;
     checkQuery(query);
     if (!this.#acceptValues && token !== '' && !isId(token)) refuseValue(token);
     const named = admitted?.value ?? token;
@@ -230,19 +236,10 @@ class HttpHandler {
     }
   }
 
-  #route(path: string): { readonly resource: Resource; readonly token: string } {
-    const { route, token } = this.#parse(path);
-    const resource = this.#resources.get(route);
-    if (resource === undefined) {
-      throw new HttpError('not_found', 'there is nothing at this address');
-    }
-    return { resource, token };
-  }
-
   /** The route of a path, such as `/token/{token}`, for logs and metrics; `undefined` if it has none. */
   routeOf(path: string): string | undefined {
     const { route } = this.#parse(path);
-    return this.#resources.has(route) ? route : undefined;
+    return this.#resources.has(route) || this.#files.has(route) ? route : undefined;
   }
 
   #parse(path: string): { readonly route: string; readonly token: string } {
@@ -295,18 +292,18 @@ function byBearer(tokens: TokenHandlerOptions['tokens']): CredentialCheck {
  * All resources, by their routes. Each kind of caller has an entrance of its own, and forms of strangers
  * have slots of their own, so that no kind waits for callers who need less to get as far.
  */
-function resourcesOf(options: TokenHandlerOptions): ReadonlyMap<string, Resource> {
+function resourcesOf(
+  options: TokenHandlerOptions,
+  schemas: BodySchemas,
+): ReadonlyMap<string, Resource> {
   const { tokens, authenticate, session, introspection, revocation, derivation } = options;
   const { maxInFlight = DEFAULT_IN_FLIGHT } = options;
-  const schemas = bodySchemas(tokens.lifetime);
   const verbs = new TokenResources(tokens, schemas, options.acceptLegacyBody);
   const { json, form } = bodiesOf(options);
   const newEntrance = () => new Entrance(maxInFlight);
-  const open = { bodies: json, fail, entrance: newEntrance() };
   const check = bySignIn('account', { authenticate, session });
   const byAccount = { bodies: json, fail, entrance: newEntrance(), check };
   const oauth = { bodies: form, fail: failAsOAuth };
-  const document = openApiDocument({ ...options, bodies: schemas });
   const resources = new Map<string, Resource>([
     ['/token', { ...byAccount, verbs: { GET: verbs.list, POST: verbs.issue } }],
     [
@@ -322,7 +319,6 @@ function resourcesOf(options: TokenHandlerOptions): ReadonlyMap<string, Resource
     ['/token/{token}/explain', { ...byAccount, verbs: { POST: verbs.explain } }],
     ['/review', { ...byAccount, verbs: { GET: verbs.review } }],
     ['/scopes', { ...byAccount, verbs: { GET: verbs.scopes } }],
-    ['/openapi.json', { ...open, verbs: { GET: async () => document() } }],
   ]);
   if (derivation === true) {
     const bearers = { entrance: newEntrance(), check: byBearer(tokens) };
@@ -338,10 +334,23 @@ function resourcesOf(options: TokenHandlerOptions): ReadonlyMap<string, Resource
     const bodies = { ...form, slots: new Slots(maxInFlight, STRANGER_SHARE) };
     resources.set('/revoke', { ...oauth, bodies, entrance: newEntrance(), verbs: { POST } });
   }
-  for (const [path, page] of options.docs === true ? docsPage() : []) {
-    resources.set(path, { ...open, verbs: { GET: async () => page() } });
-  }
   return resources;
+}
+
+/** What everybody may read, by its route. It takes no slots, since nothing has to be done for it. */
+function filesOf(
+  options: TokenHandlerOptions,
+  bodies: BodySchemas,
+): ReadonlyMap<string, PublicFile> {
+  const document = openApiDocument({ ...options, bodies });
+  return new Map([['/openapi.json', document], ...(options.docs === true ? docsPage() : [])]);
+}
+
+function fileFor(request: HttpRequest, file: PublicFile): HttpResponse {
+  checkAddress(request.url);
+  if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed(['GET']);
+  checkQuery(request.url.searchParams);
+  return file(request);
 }
 
 function bodiesOf({
@@ -409,8 +418,17 @@ function checkQuery(query: URLSearchParams): void {
   );
 }
 
-function methodNotAllowed(verbs: Verbs): HttpError {
-  const allow = Object.keys(verbs).flatMap((verb) => (verb === 'GET' ? ['GET', 'HEAD'] : [verb]));
+function checkAddress({ pathname, search }: URL): void {
+  if (pathname.length + search.length <= MAX_ADDRESS_LENGTH) return;
+  throw new HttpError('uri_too_long', `the address must be at most ${MAX_ADDRESS_LENGTH} long`);
+}
+
+function nothingHere(): HttpError {
+  return new HttpError('not_found', 'there is nothing at this address');
+}
+
+function methodNotAllowed(verbs: readonly string[]): HttpError {
+  const allow = verbs.flatMap((verb) => (verb === 'GET' ? ['GET', 'HEAD'] : [verb]));
   return new HttpError('method_not_allowed', `this address takes ${allow.join(', ')}`, {
     headers: { allow: allow.join(', ') },
   });

@@ -18,12 +18,14 @@ export interface HttpRequest {
 
 /** The headers that the service and the guard read, in lower case. */
 export type HeaderName =
+  | 'accept-encoding'
   | 'authorization'
   | 'content-encoding'
   | 'content-length'
   | 'content-type'
   | 'cookie'
   | 'if-match'
+  | 'if-none-match'
   | 'sec-fetch-site'
   | 'x-tokenwright'
   | 'x-tokenwright-account';
