@@ -290,7 +290,7 @@ const OPENAPI: Json = operation('describe', 'Describes this interface', {
       description: 'This document.',
       content: { 'application/json': { schema: { type: 'object' } } },
     },
-    ...failures({}, COMMON_CODES),
+    ...failures({}, ['invalid_request', 'uri_too_long', 'internal']),
   },
   security: [],
 });

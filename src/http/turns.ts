@@ -69,14 +69,21 @@ class Connection {
 
   startNext(): void {
     this.#isReady = false;
-    const call = this.#waiting.shift();
-    if (call === undefined) return;
-    turns.waiting -= 1;
+    const call = this.#next();
     if (this.#waiting.length === 0) this.#socket?.resume();
-    // Over HTTP/2, a client may have taken its call back.
-    if (isGone(call.outgoing)) call.resolve();
-    else call.resolve(this.#run(call.outgoing, call.work));
+    call?.resolve(this.#run(call.outgoing, call.work));
     this.#offer();
+  }
+
+  /** The next call that its client has not taken back, as it can over HTTP/2. */
+  #next(): WaitingCall | undefined {
+    for (;;) {
+      const call = this.#waiting.shift();
+      if (call === undefined) return undefined;
+      turns.waiting -= 1;
+      if (!isGone(call.outgoing)) return call;
+      call.resolve();
+    }
   }
 
   /** Forgets the calls that wait: their client has gone. */
@@ -91,10 +98,13 @@ class Connection {
   #run(outgoing: Outgoing, work: Work): Promise<void> | void {
     this.running.add(outgoing);
     outgoing.once('close', () => {
-      this.running.delete(outgoing);
       // Node.js reads on after each answer.
       if (this.#waiting.length > 0) this.#socket?.pause();
-      this.#offer();
+      // In the next turn: otherwise a client could begin calls and take them back without end.
+      setImmediate(() => {
+        this.running.delete(outgoing);
+        this.#offer();
+      });
     });
     return work();
   }
