@@ -314,11 +314,31 @@ export const MAX_FORM_BYTES = 4096;
 /** Milliseconds for a whole form. */
 export const FORM_TIMEOUT_MS = 2000;
 
-/** Slots for calls, and as many for bodies and for forms, unless the host sets `maxInFlight`. */
+/** Slots of each kind of work, unless the host sets `maxInFlight`. */
 export const DEFAULT_IN_FLIGHT = 1000;
 
 /** The part of the slots that one account, or one address, may hold. */
 export const SLOT_SHARE = 1 / 4;
+
+// Whoever has no credentials needs only addresses, which cost less than accounts.
+/** The part of the slots for work before credentials that one address may hold. */
+export const STRANGER_SHARE = 1 / 16;
+
+/** Callers of each kind whose credentials were right, so that their next calls need no slots of strangers. */
+export const MAX_KNOWN_CALLERS = 10_000;
+
+/** Credentials and sessions of one caller that are remembered for that. */
+export const MAX_KNOWN_CREDENTIALS = 8;
+
+/** Calls of one connection that wait for the answer to the one before them. */
+export const MAX_WAITING_CALLS_OF_CONNECTION = 1000;
+
+// Each takes some kilobytes.
+/** Calls of all connections that wait for the answer to the one before them. */
+export const MAX_WAITING_CALLS = 10_000;
+
+/** Calls that waited and that start in one turn of the event loop. */
+export const STARTED_A_TURN = 16;
 
 /** Bytes of a body or an answer for one slot; a larger one takes more slots. */
 export const SLOT_BYTES = 131_072;

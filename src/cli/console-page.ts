@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http';
-import type { WholeResponse } from '../http/responses.ts';
-import { type Page, publicPage } from './pages.ts';
+import type { RequestListener } from 'node:http';
+import { toNodeListener } from '../http/node.ts';
+import { type Page, pagePath } from './pages.ts';
 
 /** The path of the console. */
 export const CONSOLE = '/console';
@@ -9,20 +9,19 @@ export const CONSOLE = '/console';
  * The console and its files, all under one route. Anyone may load it: it has no rights of its own.
  */
 export function consolePage(): Page {
-  let loaded: ReturnType<typeof loadConsole> | undefined;
-  const make = async ({ url = '' }: IncomingMessage): Promise<WholeResponse> => {
-    loaded ??= loadConsole();
-    const answer = (await loaded)(new Request(`http://localhost${url}`));
-    const { status, headers } = answer;
-    const body = new Uint8Array(await answer.arrayBuffer());
-    return { status, headers: Object.fromEntries(headers), body };
+  let loaded: Promise<RequestListener> | undefined;
+  return {
+    route: CONSOLE,
+    isAt: (target) => pagePath(target) === CONSOLE || target.startsWith(`${CONSOLE}/`),
+    async answer(request, response) {
+      loaded ??= loadConsole();
+      (await loaded)(request, response);
+    },
   };
-  const page = publicPage(CONSOLE, make);
-  return { ...page, isAt: (target) => page.isAt(target) || target.startsWith(`${CONSOLE}/`) };
 }
 
 /** Loads the console on its first request, so that it does not delay the start of the service. */
-async function loadConsole() {
+async function loadConsole(): Promise<RequestListener> {
   const { tokenConsole } = await import('../console/index.ts');
-  return tokenConsole({ basePath: CONSOLE, api: '/' });
+  return toNodeListener(tokenConsole({ basePath: CONSOLE, api: '/' }));
 }

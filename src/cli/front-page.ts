@@ -1,6 +1,5 @@
-import { succeed } from '../http/responses.ts';
 import { CONSOLE } from './console-page.ts';
-import { type Page, publicPage } from './pages.ts';
+import { type Page, publicJsonPage } from './pages.ts';
 import type { ServeSettings } from './settings.ts';
 
 /**
@@ -15,6 +14,6 @@ export function frontPage({ console, docs }: Pick<ServeSettings, 'console' | 'do
     healthz: './healthz',
     readyz: './readyz',
   };
-  const page = succeed({ data: { name: 'tokenwright', ...links } });
-  return publicPage('/', () => page);
+  const data = { name: 'tokenwright', ...links };
+  return publicJsonPage('/', { data, success: true, message: '', error: null });
 }

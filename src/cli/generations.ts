@@ -11,9 +11,10 @@ import {
 import { tokenHandler } from '../http/handler.ts';
 import type { TokenHandlerOptions } from '../http/handler-options.ts';
 import { type FailureLimiter, failureLimiter } from '../http/login-limiter.ts';
-import { toNodeListener } from '../http/node.ts';
+import { originForm, toNodeListener } from '../http/node.ts';
 import { ownForms } from '../http/request.ts';
 import type { SignIn } from '../http/sign-in.ts';
+import { inTurn } from '../http/turns.ts';
 import type { LeaseStore } from '../lease-store.ts';
 import type { TokenServiceOptions } from '../options.ts';
 import { TokenService } from '../service.ts';
@@ -116,14 +117,14 @@ export class Generations {
     const check = gatewayCheck({ ...this.#settings, tokens, onError: this.#handler.onError });
     const pages = check === undefined ? this.#pages : [...this.#pages, check];
     return (request, response) => {
-      const { url = '' } = request;
+      const url = originForm(request.url ?? '');
       const page = pages.find(({ isAt }) => isAt(url));
       if (observers.length > 0) {
         const route = page?.route ?? routeOf?.(url.replace(/\?.*/s, '')) ?? NO_ROUTE;
         observeCall(observers, route, request, response);
       }
       if (page === undefined) void handle(request, response);
-      else page.answer(request, response);
+      else void inTurn(request, response, () => page.answer(request, response));
     };
   }
 

@@ -1,7 +1,7 @@
 import { isTokenError } from '../errors.ts';
 import { type HttpResponse, jsonResponse } from '../http/responses.ts';
 import type { TokenService } from '../service.ts';
-import { type Page, publicPage } from './pages.ts';
+import { madeOnceATurn, type Page, publicJsonPage, publicPage } from './pages.ts';
 
 /** Why the service should get no calls now. */
 type Trouble = 'stopping' | 'store_unavailable' | 'store_corrupt';
@@ -14,20 +14,17 @@ const ABSENT_TOKEN = { account: 'readyz', id: '0'.repeat(22) } as const;
  * (`/readyz`): it should if its store answers, and it is not about to end.
  */
 export class Health {
+  /** Concurrent probes share a check, so they cost the store one call at a time. */
   readonly #ask: () => Promise<Trouble | undefined>;
-  /**
-   * The check in progress. Concurrent probes share it, so they cost the store one call at a time.
-   */
-  #asked: Promise<Trouble | undefined> | undefined;
   #isStopping = false;
 
   /** @param tokens returns the service that answers now */
   constructor(tokens: () => Pick<TokenService, 'get'>) {
-    this.#ask = () => troubleOf(tokens());
+    this.#ask = madeOnceATurn(() => troubleOf(tokens()));
   }
 
   readonly pages: readonly Page[] = [
-    publicPage('/healthz', () => UP),
+    publicJsonPage('/healthz', { status: 'ok' }),
     publicPage('/readyz', async () => answerTo(await this.#trouble())),
   ];
 
@@ -38,15 +35,10 @@ export class Health {
 
   async #trouble(): Promise<Trouble | undefined> {
     if (this.#isStopping) return 'stopping';
-    this.#asked ??= this.#ask().finally(() => {
-      this.#asked = undefined;
-    });
-    const trouble = await this.#asked;
+    const trouble = await this.#ask();
     return this.#isStopping ? 'stopping' : trouble;
   }
 }
-
-const UP = jsonResponse(200, { status: 'ok' });
 
 function answerTo(trouble: Trouble | undefined): HttpResponse {
   return trouble === undefined

@@ -1,10 +1,12 @@
 import { createServer, type Server } from 'node:http';
 import { HEADERS_TIMEOUT_MS, REQUEST_TIMEOUT_MS } from '../bounds.ts';
 import { HttpError } from '../http/errors.ts';
+import { originForm } from '../http/node.ts';
 import { COMMON_HEADERS, fail } from '../http/responses.ts';
 import { sendByNode } from '../http/sending.ts';
+import { inTurn } from '../http/turns.ts';
 import type { Metrics } from './metrics.ts';
-import { type Page, publicPage } from './pages.ts';
+import { madeOnceATurn, type Page, publicPage } from './pages.ts';
 
 const TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 /** In OpenMetrics, samples of counters end in this, and their families do not. */
@@ -13,13 +15,14 @@ const OPEN_METRICS = 'application/openmetrics-text; version=1.0.0; charset=utf-8
 
 /** The page that Prometheus reads: in OpenMetrics if it asks for that, else in the text format. */
 export function metricsPage(metrics: Metrics): Page {
+  const text = madeOnceATurn(() => metrics.text());
+  const openText = madeOnceATurn(async () => toOpenMetrics(await metrics.text()));
   return publicPage('/metrics', async ({ headers: { accept = '' } }) => {
     const isOpen = accept.includes('application/openmetrics-text');
-    const text = await metrics.text();
     return {
       status: 200,
       headers: { 'content-type': isOpen ? OPEN_METRICS : TEXT, ...COMMON_HEADERS },
-      body: isOpen ? toOpenMetrics(text) : text,
+      body: await (isOpen ? openText() : text()),
     };
   });
 }
@@ -47,7 +50,8 @@ export function pageServer(page: Page): Server {
   const nothing = fail(new HttpError('not_found', 'there is nothing at this address'));
   return createServer(options, (request, response) => {
     const { url = '', method = '' } = request;
-    if (page.isAt(url)) page.answer(request, response);
+    if (page.isAt(originForm(url)))
+      void inTurn(request, response, () => page.answer(request, response));
     else void sendByNode(nothing, method, response, REQUEST_TIMEOUT_MS);
   });
 }

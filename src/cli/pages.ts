@@ -1,6 +1,9 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { DEFAULT_SEND_TIMEOUT_MS } from '../bounds.ts';
+import { nextTurn } from '../deadline.ts';
 import { HttpError, internalError } from '../http/errors.ts';
+import { publicFile } from '../http/public-file.ts';
+import { headerOf } from '../http/request.ts';
 import { fail, type HttpResponse } from '../http/responses.ts';
 import { sendByNode } from '../http/sending.ts';
 
@@ -8,6 +11,7 @@ import { sendByNode } from '../http/sending.ts';
 export interface Page {
   /** Its path, without anything that a caller chooses. */
   readonly route: string;
+  /** @param target in origin form */
   isAt(target: string): boolean;
   readonly answer: RequestListener;
 }
@@ -29,7 +33,7 @@ export function publicPage(
 ): Page {
   return {
     route,
-    isAt: (target) => target === route || target.startsWith(`${route}?`),
+    isAt: (target) => pagePath(target) === route,
     async answer(request, response) {
       const { method = '' } = request;
       const isRead = method === 'GET' || method === 'HEAD';
@@ -37,6 +41,34 @@ export function publicPage(
       await sendByNode(answer, method, response, DEFAULT_SEND_TIMEOUT_MS);
     },
   };
+}
+
+/** Makes a page that is the same for everybody, from its JSON. */
+export function publicJsonPage(route: string, members: object): Page {
+  const file = publicFile(JSON.stringify(members), { 'content-type': 'application/json' });
+  return publicPage(route, (request) => file({ header: (name) => headerOf(request, name) }));
+}
+
+/**
+ * Makes what a page shows at most once in each turn of the event loop, for all requests that have come
+ * by then.
+ */
+export function madeOnceATurn<Made>(make: () => Promise<Made>): () => Promise<Made> {
+  let making: Promise<Made> | undefined;
+  return () => {
+    making ??= nextTurn()
+      .then(make)
+      .finally(() => {
+        making = undefined;
+      });
+    return making;
+  };
+}
+
+/** The path of a target in origin form. */
+export function pagePath(target: string): string {
+  const end = target.indexOf('?');
+  return end === -1 ? target : target.slice(0, end);
 }
 
 async function answerOf(make: () => HttpResponse | Promise<HttpResponse>): Promise<HttpResponse> {

@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
-import { COMMON_HEADERS } from '../http/responses.ts';
+import { DEFAULT_SEND_TIMEOUT_MS } from '../bounds.ts';
+import { type FileRequest, type PublicFile, publicFile } from '../http/public-file.ts';
+import { fromFetch, type HttpRequest, ownForms } from '../http/request.ts';
+import { COMMON_HEADERS, toResponse, type WholeResponse } from '../http/responses.ts';
 import { checkOptions, strict } from '../schemas.ts';
 import { type ConsoleTexts, ENGLISH_TEXTS } from './app/texts.ts';
 import { type Asset, pageAssets } from './assets.ts';
@@ -75,58 +78,70 @@ const POLICY = [
  */
 export function tokenConsole(options: TokenConsoleOptions): TokenConsole {
   const given = checkOptions<TokenConsoleOptions>(schema, options);
+  const answer = consoleAnswers(given);
+  const handle = (request: Request): Response =>
+    toResponse(answer(fromFetch(request)), request.method);
+  const handler = Object.assign(handle, { basePath: given.basePath });
+  ownForms.set(handler, {
+    answer: async (request, send) => send(answer(request), DEFAULT_SEND_TIMEOUT_MS),
+  });
+  return handler;
+}
+
+/** What the console reads of a request. */
+type ConsoleRequest = FileRequest & Pick<HttpRequest, 'method' | 'url'>;
+
+function consoleAnswers(given: TokenConsoleOptions): (request: ConsoleRequest) => WholeResponse {
   const { basePath } = given;
   const assets = [...pageAssets(), ...textsAsset(given.texts)];
-  const pageWith = (files: string): Answer => ({
-    text: pageText(given, assets, files),
-    type: 'text/html',
-    caching: 'no-store',
-  });
-  const answers = new Map<string, Answer>([
+  const pageWith = (files: string) => fileOf(pageText(given, assets, files), 'text/html');
+  const answers = new Map<string, PublicFile>([
     // A browser takes the last part of an address without a slash for a file, not for a folder.
     ['', pageWith(basePath.slice(basePath.lastIndexOf('/') + 1))],
     ['/', pageWith('.')],
     // The hash in their names changes with their content, so browsers may keep them forever.
-    ...assets.map(({ name, type, text }): [string, Answer] => [
+    ...assets.map(({ name, type, text }): [string, PublicFile] => [
       `/${name}`,
-      { text, type, caching: 'public, max-age=31536000, immutable' },
+      fileOf(text, type, { 'cache-control': 'public, max-age=31536000, immutable' }),
     ]),
   ]);
   const cutOff = pageWith(basePath);
-  const handle = (request: Request): Response => {
-    const { pathname } = new URL(request.url);
+  return (request) => {
+    const { pathname } = request.url;
     const hasBasePath = pathname === basePath || pathname.startsWith(`${basePath}/`);
-    if (hasBasePath) return respond(request.method, answers.get(pathname.slice(basePath.length)));
+    if (hasBasePath) return respond(request, answers.get(pathname.slice(basePath.length)));
     // A router may have cut off the base path, and with it the slash at the end.
-    return respond(request.method, pathname === '/' ? cutOff : answers.get(pathname));
+    return respond(request, pathname === '/' ? cutOff : answers.get(pathname));
   };
-  return Object.assign(handle, { basePath });
 }
 
-interface Answer {
-  readonly text: string;
-  readonly type: string;
-  readonly caching: string;
-}
-
-function respond(method: string, answer: Answer | undefined): Response {
-  if (answer === undefined) return refuse(404, 'There is nothing at this address.\n');
-  if (method !== 'GET' && method !== 'HEAD') {
-    return refuse(405, 'This address takes GET and HEAD.\n', { allow: 'GET, HEAD' });
-  }
-  const headers = {
-    ...COMMON_HEADERS,
-    'content-type': `${answer.type}; charset=utf-8`,
-    'cache-control': answer.caching,
+function fileOf(
+  text: string,
+  type: string,
+  more: Readonly<Record<string, string>> = {},
+): PublicFile {
+  return publicFile(text, {
+    ...more,
+    'content-type': `${type}; charset=utf-8`,
     'content-security-policy': POLICY,
     'cross-origin-opener-policy': 'same-origin',
-  };
-  return new Response(method === 'HEAD' ? null : answer.text, { headers });
+  });
 }
 
-function refuse(status: number, text: string, more: Readonly<Record<string, string>> = {}) {
+function respond(request: ConsoleRequest, file: PublicFile | undefined): WholeResponse {
+  const { method } = request;
+  if (file === undefined) return refuse(404, 'There is nothing at this address.\n');
+  if (method === 'GET' || method === 'HEAD') return file(request);
+  return refuse(405, 'This address takes GET and HEAD.\n', { allow: 'GET, HEAD' });
+}
+
+function refuse(
+  status: number,
+  body: string,
+  more: Readonly<Record<string, string>> = {},
+): WholeResponse {
   const headers = { ...COMMON_HEADERS, 'content-type': 'text/plain; charset=utf-8', ...more };
-  return new Response(text, { status, headers });
+  return { status, headers, body };
 }
 
 /** A translation as a file of the page. Like the others, it has a hash in its name. */

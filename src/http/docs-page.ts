@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { TokenError } from '../errors.ts';
-import { COMMON_HEADERS, type HttpResponse } from './responses.ts';
+import { type PublicFile, publicFile } from './public-file.ts';
 
 /** Allows only files of the page: no inline script or style, no frame, no form. */
 const POLICY = [
@@ -102,17 +102,17 @@ const PAGE = (version: string) => `<!doctype html>
  *
  * @throws {TokenError} `invalid_options` if `swagger-ui-dist` is not installed
  */
-export function docsPage(): ReadonlyMap<string, () => HttpResponse> {
+export function docsPage(): ReadonlyMap<string, PublicFile> {
   const script = readAsset(SCRIPT);
   const style = readAsset(STYLE);
   const hash = createHash('sha256');
   for (const content of [script, style, START_SCRIPT, STYLES]) hash.update(content);
   const page = PAGE(hash.digest('hex').slice(0, 16));
   // The hash in their addresses changes with their content, so browsers may cache them without end.
-  const asset = (bytes: string | Buffer<ArrayBuffer>, type: string) =>
-    file(bytes, `${type}; charset=utf-8`, 'public, max-age=31536000, immutable');
+  const asset = (content: string | Uint8Array, type: string) =>
+    file(content, type, { 'cache-control': 'public, max-age=31536000, immutable' });
   return new Map([
-    ['/docs', file(page, 'text/html; charset=utf-8', 'no-store')],
+    ['/docs', file(page, 'text/html')],
     [`/docs/${SCRIPT}`, asset(script, 'text/javascript')],
     [`/docs/${STYLE}`, asset(style, 'text/css')],
     ['/docs/layout.css', asset(STYLES, 'text/css')],
@@ -120,14 +120,16 @@ export function docsPage(): ReadonlyMap<string, () => HttpResponse> {
   ]);
 }
 
-function file(body: string | Buffer<ArrayBuffer>, type: string, caching: string) {
-  const headers = {
-    ...COMMON_HEADERS,
-    'content-type': type,
-    'cache-control': caching,
+function file(
+  content: string | Uint8Array,
+  type: string,
+  more: Readonly<Record<string, string>> = {},
+): PublicFile {
+  return publicFile(content, {
+    ...more,
+    'content-type': `${type}; charset=utf-8`,
     'content-security-policy': POLICY,
-  };
-  return () => ({ status: 200, headers, body });
+  });
 }
 
 /** The package is optional: the host installs it for `docs` alone. */

@@ -6,26 +6,36 @@ import {
   FORM_TIMEOUT_MS,
   MAX_ADDRESS_LENGTH,
   MAX_FORM_BYTES,
+  STRANGER_SHARE,
 } from '../bounds.ts';
 import { invalidOptions, isTokenError, type TokenError } from '../errors.ts';
 import { notify } from '../events.ts';
 import { checkOptions } from '../schemas.ts';
 import { ID_LENGTH, isId } from '../token-id.ts';
-import { type Bearer, bearerOf } from './bearer.ts';
+import { bearerOf } from './bearer.ts';
 import { type BodyLimits, parseJson, readBytes } from './body.ts';
-import { accountHeader, checkFetchSite, checkSite, type SignInWays, signIn } from './callers.ts';
+import {
+  accountHeader,
+  checkFetchSite,
+  checkSite,
+  type SignedIn,
+  type SignInWays,
+  signIn,
+} from './callers.ts';
 import { docsPage } from './docs-page.ts';
-import { HttpError, internalError, overloaded } from './errors.ts';
+import { Entrance } from './entrance.ts';
+import { HttpError, internalError, overloaded, STATUS } from './errors.ts';
 import { handlerOptions, type TokenHandlerOptions } from './handler-options.ts';
 import { FORM_TYPE, failAsOAuth, introspect, parseForm, revoke } from './introspection.ts';
 import { openApiDocument } from './openapi-document.ts';
+import type { PublicFile } from './public-file.ts';
 import { fromFetch, type HttpRequest, ownForms } from './request.ts';
 import { notFound, TokenResources, type Verb } from './resources.ts';
 import { fail, type HttpResponse } from './responses.ts';
 import { type Send, toFetchResponse } from './sending.ts';
-import { SignIns } from './sign-in.ts';
-import { Reservation, Slots } from './slots.ts';
-import { bodySchemas, toWireError } from './wire.ts';
+import { type Caller, SignIns } from './sign-in.ts';
+import { type Party, Reservation, Slots } from './slots.ts';
+import { type BodySchemas, bodySchemas, toWireError } from './wire.ts';
 
 /** The token service on the Fetch standard: a `Request` in, a `Response` out, never a rejection. */
 export interface TokenHandler {
@@ -86,12 +96,27 @@ type Verbs = Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 /** How the service answers at one address. */
 interface Resource {
   readonly verbs: Verbs;
+  readonly entrance: Entrance;
   /** Absent if everybody may call. */
-  readonly ways?: SignInWays;
-  /** The check for calls by the bearer of a token, instead of by an account. */
-  readonly bearer?: (header: string | undefined) => Promise<Bearer>;
+  readonly check?: CredentialCheck;
+  /** Whether callers are resource servers, which send forms. */
+  readonly isOAuth?: boolean;
   readonly bodies: Bodies;
   readonly fail: (error: HttpError) => HttpResponse;
+}
+
+/** Finds out who calls. Rejects with an `HttpError`, or with an outage. */
+type CredentialCheck = (signIns: SignIns, caller: Caller) => Promise<Admitted>;
+
+/** A caller whose credentials are right. */
+interface Admitted {
+  readonly account: string;
+  /** The holder of slots. Bearers are not their account, whose slots they must not take. */
+  readonly party: string;
+  /** Absent for a bearer. */
+  readonly signedIn?: SignedIn;
+  /** Of a bearer. */
+  readonly value?: string;
 }
 
 /** How bodies of one media type are read. */
@@ -106,6 +131,7 @@ class HttpHandler {
   readonly basePath: string;
   readonly #acceptValues: boolean;
   readonly #resources: ReadonlyMap<string, Resource>;
+  readonly #files: ReadonlyMap<string, PublicFile>;
   readonly #slots: Slots;
   readonly #sendTimeoutMs: number;
   readonly #signIns: SignIns;
@@ -120,12 +146,14 @@ class HttpHandler {
     this.#sendTimeoutMs = read.sendTimeoutMs ?? DEFAULT_SEND_TIMEOUT_MS;
     this.#signIns = new SignIns(read);
     this.#onError = read.onError ?? (() => {});
-    this.#resources = resourcesOf(read);
+    const schemas = bodySchemas(read.tokens.lifetime);
+    this.#resources = resourcesOf(read, schemas);
+    this.#files = filesOf(read, schemas);
   }
 
   /** Never rejects: errors become responses too. */
   async answer(read: () => HttpRequest, send: Send): Promise<void> {
-    const slots = new Reservation(this.#slots);
+    const slots = new Reservation();
     const response = await this.#respond(read, slots);
     // The call holds slots until the client has read the response, which stays in memory until then.
     let sent: ReturnType<Send>;
@@ -143,7 +171,11 @@ class HttpHandler {
     let toFailure: Resource['fail'] = fail;
     try {
       const request = read();
-      const { resource, token } = this.#route(request.url.pathname);
+      const { route, token } = this.#parse(request.url.pathname);
+      const file = this.#files.get(route);
+      if (file !== undefined) return fileFor(request, file);
+      const resource = this.#resources.get(route);
+      if (resource === undefined) throw nothingHere();
       toFailure = resource.fail;
       return await this.#call(resource, token, request, slots);
     } catch (error) {
@@ -152,39 +184,35 @@ class HttpHandler {
   }
 
   async #call(
-    { verbs, ways, bearer, bodies }: Resource,
+    { verbs, entrance, check, isOAuth, bodies }: Resource,
     token: string,
     request: HttpRequest,
     slots: Reservation,
   ): Promise<HttpResponse> {
-    const { pathname, search, searchParams: query } = request.url;
+    checkAddress(request.url);
     const caller = this.#signIns.callerOf(request);
     // If the host takes all callers for one, they share no limit.
     const address = caller.client?.network || undefined;
-    if (!slots.claim(address) || !slots.hold(1)) throw overloaded();
-    if (pathname.length + search.length > MAX_ADDRESS_LENGTH) {
-      throw new HttpError('uri_too_long', `the address must be at most ${MAX_ADDRESS_LENGTH} long`);
-    }
-    const signedIn = ways && (await signIn(this.#signIns, caller, ways));
-    const held = bearer && (await bearer(request.header('authorization')));
-    const account = signedIn?.account ?? held?.account;
-    const owner = account === undefined ? undefined : `account ${account}`;
-    if (!slots.claim(owner)) throw overloaded();
+    if (check === undefined && !slots.take(entrance.strangers, [address])) throw overloaded();
+    const admitted = check && (await this.#admit({ entrance, check }, caller, slots));
     const method = request.method === 'HEAD' ? 'GET' : request.method;
     const verb = Object.hasOwn(verbs, method) ? verbs[method as keyof Verbs] : undefined;
-    if (verb === undefined) throw methodNotAllowed(verbs);
+    if (verb === undefined) throw methodNotAllowed(Object.keys(verbs));
+    const signedIn = admitted?.signedIn;
     if (method !== 'GET' && signedIn) {
-      if (ways?.isOAuth === true) checkFetchSite(request);
+      if (isOAuth === true) checkFetchSite(request);
       else checkSite(this.#signIns, request, signedIn);
     }
     const takesBody = method !== 'GET' && method !== 'DELETE';
-    const body = takesBody ? await readBody(request, bodies, slots, [address, owner]) : undefined;
+    const parties = [address, admitted?.party];
+    const calls = admitted === undefined ? entrance.strangers : this.#slots;
+    const body = takesBody ? await readBody(request, bodies, slots, [calls, parties]) : undefined;
+    const { searchParams: query } = request.url;
     checkQuery(query);
     if (!this.#acceptValues && token !== '' && !isId(token)) refuseValue(token);
-    const named = held?.value ?? token;
     const answer = await verb({
-      account: account ?? '',
-      token: named,
+      account: admitted?.account ?? '',
+      token: admitted?.value ?? token,
       body,
       query,
       request,
@@ -195,19 +223,41 @@ class HttpHandler {
     return { ...answer, headers: { ...answer.headers, ...accountHeader(signedIn) } };
   }
 
-  #route(path: string): { readonly resource: Resource; readonly token: string } {
-    const { route, token } = this.#parse(path);
-    const resource = this.#resources.get(route);
-    if (resource === undefined) {
-      throw new HttpError('not_found', 'there is nothing at this address');
+  /**
+   * Checks credentials. Until then the call holds a slot of strangers, unless the credentials were right
+   * before. Afterwards it holds one of the caller.
+   */
+  async #admit(
+    { entrance, check }: Required<Pick<Resource, 'entrance' | 'check'>>,
+    caller: Caller,
+    slots: Reservation,
+  ): Promise<Admitted> {
+    const address = caller.client?.network || undefined;
+    const mark = entrance.markOf(caller.request);
+    const known = entrance.knownParty(mark);
+    const isIn =
+      known === undefined
+        ? slots.take(entrance.strangers, [address])
+        : slots.take(this.#slots, [address, known]);
+    if (!isIn) throw overloaded();
+    try {
+      const admitted = await check(this.#signIns, caller);
+      if (!slots.take(this.#slots, [address, admitted.party])) throw overloaded();
+      entrance.remember(mark, admitted.party);
+      return admitted;
+    } catch (error) {
+      // The answer is short, and may never be read. Others wait to be checked.
+      slots.release();
+      const isRefused = error instanceof HttpError && STATUS[error.code][0] === 401;
+      if (isRefused) entrance.forget(mark);
+      throw error;
     }
-    return { resource, token };
   }
 
   /** The route of a path, such as `/token/{token}`, for logs and metrics; `undefined` if it has none. */
   routeOf(path: string): string | undefined {
     const { route } = this.#parse(path);
-    return this.#resources.has(route) ? route : undefined;
+    return this.#resources.has(route) || this.#files.has(route) ? route : undefined;
   }
 
   #parse(path: string): { readonly route: string; readonly token: string } {
@@ -238,16 +288,40 @@ function missingSignIn(): TokenError {
 /** It looks like the path of a token, but no token has this id. */
 const DERIVE = '/token/derive';
 
-/** All resources, by their routes. */
-function resourcesOf(options: TokenHandlerOptions): ReadonlyMap<string, Resource> {
+/** Accounts and resource servers may have the same names. */
+type PartyKind = 'account' | 'server' | 'bearer';
+
+function bySignIn(kind: PartyKind, ways: SignInWays): CredentialCheck {
+  return async (signIns, caller) => {
+    const signedIn = await signIn(signIns, caller, ways);
+    const { account } = signedIn;
+    return { account, party: `${kind} ${account}`, signedIn };
+  };
+}
+
+function byBearer(tokens: TokenHandlerOptions['tokens']): CredentialCheck {
+  return async (_, { request }) => {
+    const bearer = await bearerOf(tokens, request.header('authorization'));
+    return { ...bearer, party: `bearer ${bearer.account}` };
+  };
+}
+
+/**
+ * All resources, by their routes. Each kind of caller has an entrance of its own, and forms of strangers
+ * have slots of their own, so that no kind waits for callers who need less to get as far.
+ */
+function resourcesOf(
+  options: TokenHandlerOptions,
+  schemas: BodySchemas,
+): ReadonlyMap<string, Resource> {
   const { tokens, authenticate, session, introspection, revocation, derivation } = options;
-  const schemas = bodySchemas(tokens.lifetime);
+  const { maxInFlight = DEFAULT_IN_FLIGHT } = options;
   const verbs = new TokenResources(tokens, schemas, options.acceptLegacyBody);
   const { json, form } = bodiesOf(options);
-  const open = { bodies: json, fail };
-  const byAccount = { ...open, ways: { authenticate, session } };
+  const newEntrance = () => new Entrance(maxInFlight);
+  const check = bySignIn('account', { authenticate, session });
+  const byAccount = { bodies: json, fail, entrance: newEntrance(), check };
   const oauth = { bodies: form, fail: failAsOAuth };
-  const document = openApiDocument({ ...options, bodies: schemas });
   const resources = new Map<string, Resource>([
     ['/token', { ...byAccount, verbs: { GET: verbs.list, POST: verbs.issue } }],
     [
@@ -263,28 +337,39 @@ function resourcesOf(options: TokenHandlerOptions): ReadonlyMap<string, Resource
     ['/token/{token}/explain', { ...byAccount, verbs: { POST: verbs.explain } }],
     ['/review', { ...byAccount, verbs: { GET: verbs.review } }],
     ['/scopes', { ...byAccount, verbs: { GET: verbs.scopes } }],
-    ['/openapi.json', { ...open, verbs: { GET: async () => document() } }],
   ]);
   if (derivation === true) {
-    const bearer = (header: string | undefined) => bearerOf(tokens, header);
-    resources.set(DERIVE, { ...open, bearer, verbs: { POST: verbs.derive } });
+    const bearers = { entrance: newEntrance(), check: byBearer(tokens) };
+    resources.set(DERIVE, { bodies: json, fail, ...bearers, verbs: { POST: verbs.derive } });
   }
   if (introspection !== undefined) {
     const POST: Verb = ({ body }) => introspect(tokens, body);
-    resources.set('/introspect', {
-      ...oauth,
-      ways: { ...introspection, isOAuth: true },
-      verbs: { POST },
-    });
+    const check = bySignIn('server', { ...introspection, isOAuth: true });
+    const servers = { entrance: newEntrance(), check, isOAuth: true };
+    resources.set('/introspect', { ...oauth, ...servers, verbs: { POST } });
   }
   if (revocation === true) {
     const POST: Verb = ({ body }) => revoke(tokens, body);
-    resources.set('/revoke', { ...oauth, verbs: { POST } });
-  }
-  for (const [path, page] of options.docs === true ? docsPage() : []) {
-    resources.set(path, { ...open, verbs: { GET: async () => page() } });
+    const bodies = { ...form, slots: new Slots(maxInFlight, STRANGER_SHARE) };
+    resources.set('/revoke', { ...oauth, bodies, entrance: newEntrance(), verbs: { POST } });
   }
   return resources;
+}
+
+/** What everybody may read, by its route. It takes no slots, since nothing has to be done for it. */
+function filesOf(
+  options: TokenHandlerOptions,
+  bodies: BodySchemas,
+): ReadonlyMap<string, PublicFile> {
+  const document = openApiDocument({ ...options, bodies });
+  return new Map([['/openapi.json', document], ...(options.docs === true ? docsPage() : [])]);
+}
+
+function fileFor(request: HttpRequest, file: PublicFile): HttpResponse {
+  checkAddress(request.url);
+  if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed(['GET']);
+  checkQuery(request.url.searchParams);
+  return file(request);
 }
 
 function bodiesOf({
@@ -317,17 +402,16 @@ async function readBody(
   request: HttpRequest,
   { type, parse, limits, slots: bodySlots }: Bodies,
   slots: Reservation,
-  parties: readonly (string | undefined)[],
+  [calls, parties]: readonly [Slots, readonly Party[]],
 ): Promise<unknown> {
-  const reading = new Reservation(bodySlots);
-  if (!parties.every((party) => reading.claim(party)) || !reading.hold(1)) throw overloaded();
-  slots.release();
+  if (!slots.take(bodySlots, parties)) throw overloaded();
   try {
-    const bytes = await readBytes(request, type, limits, reading);
-    if (!slots.holdBytes(bytes.length)) throw overloaded();
+    const bytes = await readBytes(request, type, limits, slots);
+    if (!slots.take(calls, parties)) throw overloaded();
     return parse(bytes);
-  } finally {
-    reading.release();
+  } catch (error) {
+    slots.release();
+    throw error;
   }
 }
 
@@ -353,8 +437,17 @@ function checkQuery(query: URLSearchParams): void {
   );
 }
 
-function methodNotAllowed(verbs: Verbs): HttpError {
-  const allow = Object.keys(verbs).flatMap((verb) => (verb === 'GET' ? ['GET', 'HEAD'] : [verb]));
+function checkAddress({ pathname, search }: URL): void {
+  if (pathname.length + search.length <= MAX_ADDRESS_LENGTH) return;
+  throw new HttpError('uri_too_long', `the address must be at most ${MAX_ADDRESS_LENGTH} long`);
+}
+
+function nothingHere(): HttpError {
+  return new HttpError('not_found', 'there is nothing at this address');
+}
+
+function methodNotAllowed(verbs: readonly string[]): HttpError {
+  const allow = verbs.flatMap((verb) => (verb === 'GET' ? ['GET', 'HEAD'] : [verb]));
   return new HttpError('method_not_allowed', `this address takes ${allow.join(', ')}`, {
     headers: { allow: allow.join(', ') },
   });

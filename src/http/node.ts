@@ -13,6 +13,7 @@ import {
 } from './request.ts';
 import { fail, toResponse } from './responses.ts';
 import { sendByNode, sendResponse } from './sending.ts';
+import { inTurn } from './turns.ts';
 
 /** A request of Node, with members that frameworks add. */
 export interface NodeRequest extends IncomingMessage {
@@ -52,22 +53,26 @@ export function toNodeListener(
 ) => Promise<void> {
   const answer = ownForms.get(handler)?.answer;
   return async (incoming, outgoing) => {
-    // A middleware has refused the call, so nothing may be issued or changed.
-    if (outgoing.headersSent) return;
-    // The compatibility layer of node:http2 has the same members.
-    const request = new NodeHttpRequest(
-      incoming as NodeRequest,
-      outgoing as ServerResponse,
-      targetFor(handler, incoming as NodeRequest),
-    );
-    if (answer === undefined) {
-      const response = await answerByFetch(handler, request);
-      request.release();
-      return sendResponse(response, outgoing);
-    }
-    await answer(request, (response, timeoutMs) => {
-      request.release();
-      return sendByNode(response, request.method, outgoing, timeoutMs);
+    // Read now: a router changes it when the call is passed on.
+    const target = targetFor(handler, incoming as NodeRequest);
+    await inTurn(incoming, outgoing, async () => {
+      // A middleware has refused the call, so nothing may be issued or changed.
+      if (outgoing.headersSent) return;
+      // The compatibility layer of node:http2 has the same members.
+      const request = new NodeHttpRequest(
+        incoming as NodeRequest,
+        outgoing as ServerResponse,
+        target,
+      );
+      if (answer === undefined) {
+        const response = await answerByFetch(handler, request);
+        request.release();
+        return sendResponse(response, outgoing);
+      }
+      await answer(request, (response, timeoutMs) => {
+        request.release();
+        return sendByNode(response, request.method, outgoing, timeoutMs);
+      });
     });
   };
 }
@@ -88,7 +93,8 @@ async function answerByFetch(handler: FetchHandler, request: NodeHttpRequest): P
  * have its base path below that.
  */
 function targetFor({ basePath }: FetchHandler, incoming: NodeRequest): string {
-  const { url = '/', originalUrl = url } = incoming;
+  const url = originForm(incoming.url ?? '/');
+  const originalUrl = originForm(incoming.originalUrl ?? url);
   if (basePath === undefined) return originalUrl;
   if (basePath === '' || !originalUrl.startsWith(basePath)) return url;
   // A path that only begins like the base path is another one.
@@ -312,6 +318,18 @@ function headersOf(incoming: IncomingMessage): Headers {
     if (!name.startsWith(':')) headers.append(name, value);
   }
   return headers;
+}
+
+/**
+ * The path and query of a target in absolute form, which servers must accept (RFC 9112 section 3.2.2): its
+ * host has no meaning here. Any other target is returned as it is.
+ */
+export function originForm(target: string): string {
+  if (target.startsWith('/')) return target;
+  const [, rest] =
+    /^https?:\/\/(?:\[[\da-f:.]+\]|[\w.~-]+)(?::\d{0,5})?(?![^/?])(.*)$/is.exec(target) ?? [];
+  if (rest === undefined) return target;
+  return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
 /**

@@ -22,8 +22,8 @@ import {
   toJsonSchema,
 } from './openapi-parts.ts';
 import { advice, explain, review, usage } from './openapi-reports.ts';
+import { type PublicFile, publicFile } from './public-file.ts';
 import { filterSchema, getSchema, revokeSchema } from './query.ts';
-import { COMMON_HEADERS, type HttpResponse } from './responses.ts';
 import { type BodySchemas, ID_PATTERN, type Json, type WireToken } from './wire.ts';
 
 /** The options of the handler that change its document, and the bodies that it accepts. */
@@ -73,12 +73,13 @@ const EXAMPLE_NEW = { scopes: [EXAMPLE_SCOPE], ttl: 3600, name: 'nightly build' 
  * The service as an OpenAPI 3.1 document. Bodies and queries come from the schemas that validate them,
  * statuses and numbers from the table of the responses. Made on the first call, and cached.
  */
-export function openApiDocument(options: DocumentOptions): () => HttpResponse {
-  let text: string | undefined;
-  const headers = { ...COMMON_HEADERS, 'content-type': 'application/json' };
-  return () => {
-    text ??= JSON.stringify(documentOf(options));
-    return { status: 200, headers, body: text };
+export function openApiDocument(options: DocumentOptions): PublicFile {
+  let file: PublicFile | undefined;
+  return (request) => {
+    file ??= publicFile(JSON.stringify(documentOf(options)), {
+      'content-type': 'application/json',
+    });
+    return file(request);
   };
 }
 
@@ -296,7 +297,7 @@ const OPENAPI: Json = operation('describe', 'Describes this interface', {
       description: 'This document.',
       content: { 'application/json': { schema: { type: 'object' } } },
     },
-    ...failures({}, COMMON_CODES),
+    ...failures({}, ['invalid_request', 'uri_too_long', 'internal']),
   },
   security: [],
 });

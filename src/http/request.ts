@@ -18,12 +18,15 @@ export interface HttpRequest {
 
 /** The headers that the service and the guard read, in lower case. */
 export type HeaderName =
+  | 'accept-encoding'
   | 'authorization'
   | 'content-encoding'
   | 'content-length'
   | 'content-type'
+  | 'cookie'
   | 'host'
   | 'if-match'
+  | 'if-none-match'
   | 'origin'
   | 'sec-fetch-site'
   | 'x-forwarded-host'

@@ -1,9 +1,9 @@
 import { SLOT_BYTES, SLOT_SHARE } from '../bounds.ts';
 
-/**
- * Bounds the calls in progress, in slots: in all, and for each party, which is an account or an
- * address, so that no party can take all slots.
- */
+/** An account or an address; `undefined` if it is not known, or if all callers count as one. */
+export type Party = string | undefined;
+
+/** Bounds work of one kind, in slots: in all, and for each party, so that no party takes all of them. */
 export class Slots {
   readonly #total: number;
   /** The most slots of one party. */
@@ -11,9 +11,9 @@ export class Slots {
   readonly #byParty = new Map<string, number>();
   #taken = 0;
 
-  constructor(total: number) {
+  constructor(total: number, share = SLOT_SHARE) {
     this.#total = total;
-    this.share = Math.ceil(total * SLOT_SHARE);
+    this.share = Math.ceil(total * share);
   }
 
   /** Takes slots for these parties, or releases some if `by` is negative. Returns false without room. */
@@ -28,19 +28,9 @@ export class Slots {
     return true;
   }
 
-  /** Whether a party may hold so many more. */
-  hasShare(party: string, count: number): boolean {
-    return this.#countOf(party) + count <= this.share;
-  }
-
   #hasRoom(parties: readonly string[], count: number): boolean {
     if (this.#taken + count > this.#total) return false;
-    return parties.every((party) => this.hasShare(party, count));
-  }
-
-  /** Counts slots that are already taken for one more party. */
-  attribute(party: string, count: number): void {
-    this.#byParty.set(party, this.#countOf(party) + count);
+    return parties.every((party) => this.#countOf(party) + count <= this.share);
   }
 
   #countOf(party: string): number {
@@ -48,39 +38,46 @@ export class Slots {
   }
 }
 
-/** The slots of one call: none at first. */
+/** The slots of one call, which are of one kind at a time: none at first. */
 export class Reservation {
-  readonly #slots: Slots;
-  readonly #parties: string[] = [];
+  #slots: Slots | undefined;
+  #parties: readonly string[] = [];
   #held = 0;
 
-  constructor(slots: Slots) {
+  /**
+   * Holds slots of this kind instead, as many as before and at least one. Without room, changes nothing
+   * and returns false.
+   */
+  take(slots: Slots, parties: readonly Party[]): boolean {
+    const before = { slots: this.#slots, parties: this.#parties };
+    const held = this.#held;
+    // Given back first: the call may move within one kind, to more parties.
+    this.release();
     this.#slots = slots;
+    this.#parties = parties.filter((party) => party !== undefined);
+    if (this.#hold(Math.max(1, held))) return true;
+    this.#slots = before.slots;
+    this.#parties = before.parties;
+    this.#hold(held);
+    return false;
   }
 
-  /** Holds more or fewer slots than before. Without room, changes nothing and returns false. */
-  hold(count: number): boolean {
-    if (!this.#slots.change(this.#parties, count - this.#held)) return false;
-    this.#held = count;
-    return true;
-  }
-
-  /** Holds the slots for so many bytes, but at most a share: more than that would never be free. */
+  /**
+   * Holds the slots for so many bytes, but at most a share: more than that would never be free. Without
+   * room, changes nothing and returns false.
+   */
   holdBytes(bytes: number): boolean {
     const count = Math.max(1, Math.ceil(bytes / SLOT_BYTES));
-    return this.hold(Math.min(count, this.#slots.share));
-  }
-
-  /** Also counts the slots for a party, if it is known. Returns false if the party has no share left. */
-  claim(party: string | undefined): boolean {
-    if (party === undefined) return true;
-    if (!this.#slots.hasShare(party, this.#held)) return false;
-    if (this.#held > 0) this.#slots.attribute(party, this.#held);
-    this.#parties.push(party);
-    return true;
+    return this.#hold(Math.min(count, this.#slots?.share ?? 0));
   }
 
   release(): void {
-    this.hold(0);
+    this.#hold(0);
+  }
+
+  #hold(count: number): boolean {
+    if (this.#slots?.change(this.#parties, count - this.#held) === false) return false;
+    this.#held = count;
+    return true;
   }
 }

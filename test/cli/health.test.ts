@@ -63,7 +63,7 @@ describe('/healthz', () => {
     const { status, body, headers } = await get('/healthz');
 
     expect({ status, body }).toEqual({ status: 200, body: { status: 'ok' } });
-    expect(headers['cache-control']).toBe('no-store');
+    expect(headers['cache-control']).toBe('no-cache');
     health.stop();
     expect((await get('/healthz?verbose')).status).toBe(200);
     expect(asked).toEqual([]);

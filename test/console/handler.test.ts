@@ -26,7 +26,7 @@ describe('tokenConsole', () => {
 
     expect(answer.status).toBe(200);
     expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8');
-    expect(answer.headers.get('cache-control')).toBe('no-store');
+    expect(answer.headers.get('cache-control')).toBe('no-cache');
     expect(await filesOf(answer)).toHaveLength(2);
   });
 

@@ -146,8 +146,8 @@ const REQUEST_LINES: [string, string, Expected][] = [
 ];
 
 const TARGETS: [string, string, Expected][] = [
-  ['absolute form', get('http://127.0.0.1/token'), [404]],
-  ['absolute form of another host', get(`http://${CANARY}.example/token`), [404]],
+  ['absolute form', get('http://127.0.0.1/token'), [200]],
+  ['absolute form of another host', get(`http://${CANARY}.example/token`), [200]],
   ['absolute form with credentials', get('http://ada:x@localhost/token'), [404]],
   ['another scheme', get('ftp://localhost/token'), [404]],
   ['no scheme', get('//localhost/token'), [404]],

@@ -8,6 +8,7 @@ import {
   CATALOG,
   expectFailure,
   ORDERS,
+  PASSWORD,
   type SetUpOptions,
   setUp,
   slowBody,
@@ -15,10 +16,9 @@ import {
 } from './support.ts';
 
 describe('slots', () => {
-  const reserve = (slots: Slots, ...parties: (string | undefined)[]): Reservation => {
-    const reservation = new Reservation(slots);
-    for (const party of parties) expect(reservation.claim(party)).toBe(true);
-    return reservation;
+  const taken = (slots: Slots, ...parties: (string | undefined)[]): Reservation | undefined => {
+    const reservation = new Reservation();
+    return reservation.take(slots, parties) ? reservation : undefined;
   };
 
   it.each([
@@ -28,65 +28,74 @@ describe('slots', () => {
     [1000, 250],
   ])('out of %i are limited to %i for one party', (total, share) => {
     const slots = new Slots(total);
-    for (let i = 0; i < share; i++) expect(reserve(slots, 'a').hold(1)).toBe(true);
+    for (let i = 0; i < share; i++) expect(taken(slots, 'a')).toBeDefined();
 
-    expect(reserve(slots).hold(1)).toBe(share < total);
-    const one = new Reservation(slots);
-    expect(one.claim('a') && one.hold(1)).toBe(false);
+    expect(taken(slots) !== undefined).toBe(share < total);
+    expect(taken(slots, 'a')).toBeUndefined();
   });
 
   it('are limited in total', () => {
     const slots = new Slots(8);
-    const reservations = ['a', 'b', 'c', 'd'].flatMap((party) => [
-      reserve(slots, party),
-      reserve(slots, party),
+    const [first] = ['a', 'b', 'c', 'd'].flatMap((party) => [
+      taken(slots, party),
+      taken(slots, party),
     ]);
-    for (const one of reservations) expect(one.hold(1)).toBe(true);
 
-    expect(reserve(slots, 'e').hold(1)).toBe(false);
-    reservations[0]?.release();
-    expect(reserve(slots, 'e').hold(1)).toBe(true);
+    expect(taken(slots, 'e')).toBeUndefined();
+    first?.release();
+    expect(taken(slots, 'e')).toBeDefined();
   });
 
   it('count for each party of a call, even one that becomes known later', () => {
     const slots = new Slots(8);
-    const first = reserve(slots, 'address');
-    expect(first.hold(1) && first.claim('account')).toBe(true);
-    const second = reserve(slots, 'elsewhere');
-    expect(second.hold(1) && second.claim('account')).toBe(true);
+    const first = taken(slots, 'address');
+    expect(first?.take(slots, ['address', 'account'])).toBe(true);
+    expect(taken(slots, 'elsewhere', 'account')).toBeDefined();
 
-    const third = reserve(slots, 'anywhere');
-    expect(third.hold(1)).toBe(true);
-    expect(third.claim('account')).toBe(false);
-    first.release();
-    expect(third.claim('account')).toBe(true);
+    const third = taken(slots, 'anywhere');
+    expect(third?.take(slots, ['anywhere', 'account'])).toBe(false);
+    first?.release();
+    expect(third?.take(slots, ['anywhere', 'account'])).toBe(true);
+  });
+
+  it('move to another kind as many as they are, or stay', () => {
+    const [small, large] = [new Slots(8), new Slots(40)];
+    const one = taken(large, 'a');
+    expect(one?.holdBytes(3 * 131_072)).toBe(true);
+
+    // The share of a party is two of eight.
+    expect(one?.take(small, ['a'])).toBe(false);
+    for (let i = 0; i < 7; i++) expect(taken(large, 'a')).toBeDefined();
+    expect(taken(large, 'a')).toBeUndefined();
+    expect(one?.holdBytes(2 * 131_072) && one.take(small, ['a'])).toBe(true);
+    expect(taken(small, 'a')).toBeUndefined();
+    for (let i = 0; i < 3; i++) expect(taken(large, 'a')).toBeDefined();
+    expect(taken(large, 'a')).toBeUndefined();
   });
 
   it('are taken by the bytes that a call holds, and given back', () => {
     const slots = new Slots(40);
-    const one = reserve(slots, 'a');
-    const other = reserve(slots, 'a');
+    const one = taken(slots, 'a');
+    const others = Array.from({ length: 9 }, () => taken(slots, 'a'));
 
-    expect(one.holdBytes(1)).toBe(true);
-    expect(other.hold(9)).toBe(true);
-    // Both calls already hold the whole share, so there is no room for nine more slots.
-    expect(one.holdBytes(10 * 131_072)).toBe(false);
-    other.release();
-    expect(one.holdBytes(10 * 131_072)).toBe(true);
-    expect(other.hold(1)).toBe(false);
-    expect(one.holdBytes(131_072)).toBe(true);
-    expect(other.hold(9)).toBe(true);
+    expect(one?.holdBytes(1)).toBe(true);
+    // The calls already hold the whole share, so there is no room for nine more slots.
+    expect(one?.holdBytes(10 * 131_072)).toBe(false);
+    for (const other of others) other?.release();
+    expect(one?.holdBytes(10 * 131_072)).toBe(true);
+    expect(taken(slots, 'a')).toBeUndefined();
+    expect(one?.holdBytes(131_072)).toBe(true);
+    expect(taken(slots, 'a')).toBeDefined();
   });
 
   it('are capped at one share per call, since a larger call could never run', () => {
-    const reservation = reserve(new Slots(4), 'a');
-    expect(reservation.holdBytes(100 * 131_072)).toBe(true);
+    expect(taken(new Slots(4), 'a')?.holdBytes(100 * 131_072)).toBe(true);
   });
 
   it('are limited only in total for an unknown party', () => {
     const slots = new Slots(4);
-    for (let i = 0; i < 4; i++) expect(reserve(slots, undefined).hold(1)).toBe(true);
-    expect(reserve(slots, undefined).hold(1)).toBe(false);
+    for (let i = 0; i < 4; i++) expect(taken(slots, undefined)).toBeDefined();
+    expect(taken(slots, undefined)).toBeUndefined();
   });
 });
 
@@ -222,6 +231,21 @@ describe('an answer that cannot be sent', () => {
   });
 });
 
+describe('an answer that is never read to its end', () => {
+  it.each([
+    ['holds no slot if it refuses credentials', 'wrong', 200],
+    ['holds its slot otherwise', PASSWORD, 503],
+  ])('%s', async (_, password, status) => {
+    const { handler, call } = setUp({ maxInFlight: 1 });
+    const headers = { authorization: basic('ada', password) };
+    const request = fromFetch(toRequest('GET', '/scopes', { headers }));
+    void ownForms.get(handler)?.answer?.(request, () => new Promise(() => {}));
+    await turn();
+
+    expect((await call('GET', '/scopes')).status).toBe(status);
+  });
+});
+
 describe('calls of one address', () => {
   const ADDRESS = 'x-address';
 
@@ -240,8 +264,8 @@ describe('calls of one address', () => {
 
   it.each<[string, SetUpOptions, number]>([
     [
-      'are limited to a share if the address is known',
-      { clientAddress: ({ headers }) => headers.get(ADDRESS) ?? '' },
+      'are limited to a sixteenth before their credentials are checked, if the address is known',
+      { clientAddress: ({ headers }) => headers.get(ADDRESS) ?? '', maxInFlight: 32 },
       2,
     ],
     ['can take all slots if the address is unknown', {}, 8],

@@ -1,0 +1,64 @@
+import * as crypto from 'node:crypto';
+import { MAX_KNOWN_CALLERS, MAX_KNOWN_CREDENTIALS, STRANGER_SHARE } from '../bounds.ts';
+import type { HttpRequest } from './request.ts';
+import { Slots } from './slots.ts';
+
+/**
+ * Where calls of one kind of caller begin, before their credentials are checked.
+ *
+ * Strangers have slots of their own there, so they never take those of callers whose credentials were
+ * checked. Credentials that were right before take slots of their caller from the start, however many
+ * strangers there are.
+ */
+export class Entrance {
+  readonly strangers: Slots;
+  // A KeyObject: HMAC would make one of bytes on each call, which takes seven times as long.
+  readonly #key = crypto.createSecretKey(crypto.randomBytes(32));
+  /** The parties that credentials opened, by the marks of the credentials. */
+  readonly #partyOf = new Map<string, string>();
+  /** The marks of each party, in a bounded number: a caller can spell a session in many ways. */
+  readonly #marksOf = new Map<string, readonly string[]>();
+
+  constructor(maxInFlight: number) {
+    this.strangers = new Slots(maxInFlight, STRANGER_SHARE);
+  }
+
+  /** Identifies what a caller shows, without storing it; `undefined` if that is nothing. */
+  markOf(request: HttpRequest): string | undefined {
+    const shown = request.header('authorization') ?? request.header('cookie');
+    if (shown === undefined) return undefined;
+    return crypto.createHmac('sha256', this.#key).update(shown).digest('base64url');
+  }
+
+  /** The party that these credentials opened the last time. They still have to be checked. */
+  knownParty(mark: string | undefined): string | undefined {
+    return mark === undefined ? undefined : this.#partyOf.get(mark);
+  }
+
+  remember(mark: string | undefined, party: string): void {
+    if (mark === undefined || this.#partyOf.get(mark) === party) return;
+    this.forget(mark);
+    const marks = [...(this.#marksOf.get(party) ?? []), mark];
+    if (marks.length > MAX_KNOWN_CREDENTIALS) this.#partyOf.delete(marks.shift() as string);
+    this.#partyOf.set(mark, party);
+    this.#marksOf.set(party, marks);
+    if (this.#marksOf.size > MAX_KNOWN_CALLERS) this.#dropOldest();
+  }
+
+  forget(mark: string | undefined): void {
+    const party = this.knownParty(mark);
+    if (mark === undefined || party === undefined) return;
+    this.#partyOf.delete(mark);
+    const others = (this.#marksOf.get(party) ?? []).filter((other) => other !== mark);
+    if (others.length > 0) this.#marksOf.set(party, others);
+    else this.#marksOf.delete(party);
+  }
+
+  #dropOldest(): void {
+    for (const [party, marks] of this.#marksOf) {
+      this.#marksOf.delete(party);
+      for (const mark of marks) this.#partyOf.delete(mark);
+      return;
+    }
+  }
+}
