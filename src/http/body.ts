@@ -1,3 +1,4 @@
+import { clearTimeout, setTimeout } from '../timers.ts';
 import { HttpError, overloaded } from './errors.ts';
 import type { Body, HttpRequest } from './request.ts';
 import type { Reservation } from './slots.ts';

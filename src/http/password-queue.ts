@@ -5,6 +5,7 @@ import {
   MAX_PASSWORD_CHECKS,
   MAX_PASSWORD_CHECKS_OF_ADDRESS,
 } from '../bounds.ts';
+import { performance } from '../timers.ts';
 import { overloaded } from './errors.ts';
 
 /** Hashes a password and resolves to whether it is right. */

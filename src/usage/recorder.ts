@@ -3,6 +3,7 @@ import { nextTurn } from '../deadline.ts';
 import { TokenError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import type { ScopeSet } from '../scope/set.ts';
+import { clearTimeout, performance, setTimeout } from '../timers.ts';
 import type { TokenId, TokenRecord } from '../token.ts';
 import type { UsageRecord, UsageStore, UsageTotals } from '../usage-store.ts';
 import { adviceOn, type TokenAdvice } from './advice.ts';
