@@ -22,7 +22,7 @@ import { ErrorReporter, StacklessError } from './error-reporter.ts';
 import { HttpError } from './errors.ts';
 import { isMethodOverridden } from './method-override.ts';
 import { rateLimitHeaders, type SpentRate } from './rate-limit-fields.ts';
-import { headerOf } from './request.ts';
+import { headerOf, innermost } from './request.ts';
 import { fail, toResponse } from './responses.ts';
 
 /** The member of a service from which the compiler learns the entries of its catalog. Never called. */
@@ -166,6 +166,10 @@ export type BearerGuard<out Entry extends string = string> = <const Asked extend
  * | no use left | 429 `limit_exceeded`; for a rate with `Retry-After`, `RateLimit` and `RateLimit-Policy` |
  * | the store does not answer | 503 with `Retry-After` |
  *
+ * One request is one use and one count, however many guards of one service decide about it: those that get
+ * the same request object, of your framework or of Node, with the same token. The first that accepts it
+ * counts, with its scope. Each message of a WebSocket is not a request of its own: verify it with `verify`.
+ *
  * The guard is a plain function. Call it from your middleware, then continue or send its response.
  *
  * @throws {TokenError} `invalid_options`; the guard itself throws `invalid_scope` if a named scope is not
@@ -221,7 +225,7 @@ class Guard {
     const { scope } = need;
     const asked = scope === undefined ? this.#requestOf(method, target) : { scope };
     try {
-      const verdict = this.#decide(value, asked, request);
+      const verdict = this.#decide(asked, request, { value, target });
       if ('ok' in verdict) return this.#outcomeOf(request, verdict);
       return verdict.then(
         (decided) => this.#outcomeOf(request, decided),
@@ -233,11 +237,19 @@ class Guard {
   }
 
   /** `tokens` may be a service, or an object of the host that verifies like one. */
-  #decide(value: string, need: Need, request: GuardedRequest): Verdict | Promise<Verdict> {
+  #decide(
+    need: Need,
+    request: GuardedRequest,
+    { value, target }: { readonly value: string; readonly target: string },
+  ): Verdict | Promise<Verdict> {
     const tokens = this.#tokens;
     const addressOf =
       this.#clientAddress === undefined ? undefined : () => this.#addressOf(request);
-    if (tokens.decide !== undefined) return tokens.decide(value, need, addressOf);
+    if (tokens.decide !== undefined) {
+      const { method = '' } = request;
+      const carrying = { object: innermost(request), value, method, target };
+      return tokens.decide(value, need, addressOf, carrying);
+    }
     const options = addressOf && { address: addressOf() };
     return tokens.verifySync(value, need, options) ?? tokens.verify(value, need, options);
   }
