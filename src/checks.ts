@@ -1,3 +1,4 @@
+import type { CarryingRequest } from './access/counted-requests.ts';
 import type { Decider } from './access/decision.ts';
 import type { Need } from './access/need.ts';
 import { derived } from './derivation.ts';
@@ -111,18 +112,24 @@ export abstract class TokenChecks<out Entry extends string = string> extends Tok
 
   /**
    * Decides like `verify`, without a promise if nothing has to be awaited. For the guard. If a subclass
-   * or a mock overrides `verify` or `verifySync`, calls these instead.
+   * or a mock overrides `verify` or `verifySync`, calls these instead, and counts each call.
    *
    * @param addressOf is called only if the token is limited to addresses
+   * @param request is counted once, even if several guards decide about it
    * @internal
    */
-  decide(value: string, need: Need, addressOf?: () => string | undefined): Decided {
+  decide(
+    value: string,
+    need: Need,
+    addressOf?: () => string | undefined,
+    request?: CarryingRequest,
+  ): Decided {
     const { verify, verifySync } = TokenChecks.prototype;
     if (this.verify !== verify || this.verifySync !== verifySync) {
       const options = addressOf && { address: addressOf() };
       return this.verifySync(value, need, options) ?? this.verify(value, need, options);
     }
-    const call = { now: this.#now(), source: 'any', address: addressOf } as const;
+    const call = { now: this.#now(), source: 'any', address: addressOf, request } as const;
     return this.#decider.decide(value, need, call) as Decided;
   }
 

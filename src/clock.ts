@@ -1,4 +1,5 @@
 import { TokenError } from './errors.ts';
+import { performance } from './timers.ts';
 
 /** The source of the time. A service asks it once for each call. */
 export interface Clock {

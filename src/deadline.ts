@@ -1,3 +1,5 @@
+import { clearTimeout, performance, setImmediate, setTimeout } from './timers.ts';
+
 /** Waits for a promise for a limited time, then rejects with `late`. */
 export function withDeadline<Result>(
   promise: PromiseLike<Result>,

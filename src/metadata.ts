@@ -1,4 +1,5 @@
 import { MAX_METADATA_BYTES, MAX_METADATA_DEPTH } from './bounds.ts';
+import { placeOf } from './json.ts';
 import { isObject, type JsonObject } from './token.ts';
 import { shown } from './wording.ts';
 
@@ -41,7 +42,11 @@ interface JsonFault {
 
 function jsonFault(value: unknown, depth = 0): JsonFault | undefined {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return undefined;
-  if (typeof value === 'number' && Number.isFinite(value)) return undefined;
+  if (typeof value === 'number' && Number.isFinite(value)) {
+    // Its last digits may be gone already, such as those of an id that was read from JSON.
+    const isKept = !Number.isInteger(value) || Number.isSafeInteger(value);
+    return isKept ? undefined : { names: [], what: `${value}, which was rounded: use a text` };
+  }
   // Deeper than anything that fits. JSON.stringify takes quadratic time in the depth.
   const isDeep = depth > MAX_METADATA_DEPTH;
   if (isDeep || (!Array.isArray(value) && !isPlainObject(value))) {
@@ -57,16 +62,10 @@ function jsonFault(value: unknown, depth = 0): JsonFault | undefined {
   return undefined;
 }
 
-const MAX_PLACE_LENGTH = 80;
-
 /** Such as `metadata.a.b`; a name that is long, or may be a secret, is left out. */
 function metadataPath(names: readonly string[]): string {
-  const place = ['metadata', ...names].join('.');
-  const isShown = place.length <= MAX_PLACE_LENGTH && names.every((name) => PLAIN_NAME.test(name));
-  return isShown ? place : 'metadata: a member';
+  return placeOf(['metadata', ...names]) ?? 'metadata: a member';
 }
-
-const PLAIN_NAME = /^[\w$-]{1,32}$/;
 
 function isPlainObject(value: unknown): value is object {
   if (!isObject(value)) return false;

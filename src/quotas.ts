@@ -12,6 +12,7 @@ import { inBatches } from './records/batches.ts';
 import type { CheckedStore } from './records/checked-store.ts';
 import type { ClockEvidence } from './records/clock-evidence.ts';
 import type { QuotaHolder, TokenCounts } from './store.ts';
+import { performance } from './timers.ts';
 import type { TokenId } from './token.ts';
 
 /** What the quotas of a service work with. */

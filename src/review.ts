@@ -10,6 +10,7 @@ import { readCursor, writeCursor } from './records/cursor.ts';
 import { accountStepsOf, stepsOf } from './records/steps.ts';
 import { usedTokenOf } from './records/token-view.ts';
 import type { ScopeCatalog, ScopeSet } from './scope/index.ts';
+import { performance } from './timers.ts';
 import { isExpired, type TokenRecord } from './token.ts';
 import { totalsOf } from './usage/counts.ts';
 import { findingsOn, type ReviewAges, type TokenFinding } from './usage/findings.ts';

@@ -1,4 +1,5 @@
 import { UPKEEP_START_MS } from './bounds.ts';
+import { clearTimeout, setTimeout } from './timers.ts';
 
 /** Upkeep that runs in the background. */
 export interface Upkeep {

@@ -1,6 +1,9 @@
 // Lets the canary sit in every test: one in which something secret was shown fails.
-import { afterEach } from 'vitest';
+import { afterEach, vi } from 'vitest';
 import { learn, listen, takeFindings } from './canary.ts';
+
+// For tests that move the time of the library.
+vi.mock('../src/timers.ts', () => import('./live-timers.ts'));
 
 learn();
 listen();

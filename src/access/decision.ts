@@ -35,6 +35,7 @@ import { OTHER_SCOPES } from '../usage-store.ts';
 import { type PresentedValue, proofOf, type Values } from '../values/value.ts';
 import { type AccountCatalogs, asFarAsKnown, askCatalog } from './catalogs.ts';
 import type { CompiledScopes } from './compiled-scopes.ts';
+import { type CarryingRequest, CountedRequests } from './counted-requests.ts';
 import { explainAmbiguous, explainNeed, neededFor } from './explain.ts';
 import { type Ancestors, ancestorFault, type Grant, type Lineages } from './lineage.ts';
 import { type Need, type NeedReading, readNeed, type ValueCheck } from './need.ts';
@@ -50,7 +51,12 @@ export interface Call {
   readonly source: Source;
   /** The address that the request comes from, or a function that returns it. */
   readonly address: string | undefined | (() => string | undefined);
+  /** The request that a guard decides about: several guards count it once. */
+  readonly request?: CarryingRequest | undefined;
 }
+
+/** The parts of a {@link Call} by which its result is counted. */
+type CountedCall = Pick<Call, 'now' | 'request'>;
 
 /** A value, and the record that it claims. */
 interface Claim {
@@ -134,6 +140,7 @@ export interface DeciderParts {
 /** Decides whether values allow what is needed. Emits an event for each decision, and counts it. */
 export class Decider {
   readonly #parts: DeciderParts;
+  readonly #requests = new CountedRequests();
 
   constructor(parts: DeciderParts) {
     this.#parts = parts;
@@ -150,7 +157,7 @@ export class Decider {
     const { now, source } = call;
     const reading = readNeed(need, catalogs.routes);
     const presented = values.read(value);
-    if (presented === undefined) return this.#refuse('malformed', now);
+    if (presented === undefined) return this.#refuse('malformed', call);
     const cached = source === 'store' ? undefined : reader.cached(presented.id, now);
     // A value that does not belong to the cached record may belong to a newer one.
     const proof = cached?.proofOf(presented);
@@ -171,7 +178,7 @@ export class Decider {
     const { now, source } = call;
     const { id } = presented;
     const record = await (source === 'store' ? reader.read(id, now) : reader.load(id, now));
-    if (record === undefined) return this.#refuse('unknown', now, { id });
+    if (record === undefined) return this.#refuse('unknown', call, { id });
     const claim = claimOf(presented, record);
     return this.#judge(claim, reading, call) as Promise<Verdict>;
   }
@@ -181,7 +188,7 @@ export class Decider {
     const { record, proof } = claim;
     const { now, source } = call;
     const reason = this.#refusalOf(record, proof, now);
-    if (reason !== undefined) return this.#refuse(reason, now, record);
+    if (reason !== undefined) return this.#refuse(reason, call, record);
     const { ancestors } = record;
     if (ancestors === undefined) return this.#judgeLive(claim, reading, call);
     const { lineages } = this.#parts;
@@ -203,20 +210,20 @@ export class Decider {
     const { record, ancestors } = claim;
     const { now } = call;
     const reason = ancestorFault(record, ancestors, now) ?? this.#addressFault(claim, call);
-    if (reason !== undefined) return this.#refuse(reason, now, record);
-    if (!reading.ok) return this.#refuse('ambiguous_request', now, record, reading.reason);
+    if (reason !== undefined) return this.#refuse(reason, call, record);
+    if (!reading.ok) return this.#refuse('ambiguous_request', call, record, reading.reason);
     const { need } = reading;
     const { compiled, lineages } = this.#parts;
     const by = compiled.grantOf(record.scopes, need);
     if (by === undefined) {
       const refusal = { reason: 'insufficient_scope', need, held: record.scopes } as const;
-      return this.#refuseNeed(record, refusal, now);
+      return this.#refuseNeed(record, refusal, call);
     }
     if (ancestors.length === 0) return this.#accept(claim, { by, above: NO_GRANTS }, call);
     const above = lineages.grantsOf(ancestors, need);
     if (!('refusing' in above)) return this.#accept(claim, { by, above: above.grants }, call);
     const refusal = { reason: 'ancestor_insufficient', need, held: above.refusing } as const;
-    return this.#refuseNeed(record, refusal, now);
+    return this.#refuseNeed(record, refusal, call);
   }
 
   /** Why the address may not use a token, by the limits of the token or of an ancestor. */
@@ -244,36 +251,78 @@ export class Decider {
    * Accepts a claim if its token and all ancestors have a use left. Waits for the lease store only if this
    * process has leased none in advance. Returns `undefined` instead of waiting with the source `cache`.
    */
-  #accept(
-    claim: Claim,
-    grants: Grants,
-    { now, source }: Call,
-  ): Verdict | Promise<Verdict> | undefined {
+  #accept(claim: Claim, grants: Grants, call: Call): Verdict | Promise<Verdict> | undefined {
     const counted = countedOf(claim);
-    if (counted.length === 0) return this.#allow(claim, grants, now);
-    const { limits } = this.#parts;
+    if (counted.length === 0) return this.#allow(claim, grants, call);
     const settle = (spent: true | LimitHit) =>
-      spent === true ? this.#allow(claim, grants, now) : this.#refuseUse(claim.record, spent, now);
-    const spent = limits.spend(counted, now);
-    if (spent !== undefined) return settle(spent);
-    return source === 'cache' ? undefined : limits.spendLater(counted).then(settle);
+      spent === true
+        ? this.#allow(claim, grants, call)
+        : this.#refuseUse(claim.record, spent, call);
+    const spent = this.#spend(counted, call);
+    return spent instanceof Promise ? spent.then(settle) : spent && settle(spent);
   }
 
-  #allow(claim: Claim, { by, above }: Grants, now: number): Verdict {
-    const { events, usage, lineages } = this.#parts;
+  /** Spends a use of each of these tokens, unless another guard has spent it for the same request. */
+  #spend(
+    counted: readonly TokenRecord[],
+    { now, source, request }: Call,
+  ): true | LimitHit | Promise<true | LimitHit> | undefined {
+    const { limits } = this.#parts;
+    const seen = request && this.#requests.of(request);
+    if (seen?.spent !== undefined) return seen.spent;
+    const spent = limits.spend(counted, now);
+    if (spent === true && seen !== undefined) seen.spent = true;
+    if (spent !== undefined) return spent;
+    if (source === 'cache') return undefined;
+    const spending = limits.spendLater(counted);
+    if (seen === undefined) return spending;
+    const settle = (result: true | undefined) => {
+      seen.spent = result;
+    };
+    seen.spent = spending;
+    spending.then(
+      (result) => settle(result === true ? result : undefined),
+      () => settle(undefined),
+    );
+    return spending;
+  }
+
+  #allow(claim: Claim, { by, above }: Grants, call: CountedCall): Verdict {
+    const { events, lineages, usage } = this.#parts;
     const { record, masked, ancestors } = claim;
+    const { now } = call;
     const grantedBy = by.toString();
     events.verified(record, grantedBy, now);
-    usage?.used(record.id, grantedBy, now);
-    // A use of a token is also a use of each ancestor.
-    for (const grant of above) usage?.used(grant.id, grant.by.toString(), now);
+    // Not on the hot path of services that do not record it.
+    if (usage !== undefined) this.#countUse(usage, [{ id: record.id, by }, ...above], call);
     this.#activate(claim, now);
     const token = tokenOf(lineages.within(record, ancestors), now, masked);
     return Object.freeze({ ok: true, token, grantedBy });
   }
 
-  #refuseNeed(record: TokenRecord, refusal: NeedRefusal, now: number): Verdict | Promise<Verdict> {
-    const { catalogs, compiled, events, usage, values } = this.#parts;
+  /** Counts a use of a token, which is also one of each ancestor; once for each request. */
+  #countUse(usage: UsageRecorder, grants: readonly Grant[], { now, request }: CountedCall): void {
+    const seen = request && this.#requests.of(request);
+    if (seen?.isUsed) return;
+    if (seen !== undefined) seen.isUsed = true;
+    for (const { id, by } of grants) usage.used(id, by.toString(), now);
+  }
+
+  #countRefusal(id: TokenId, { now, request }: CountedCall): void {
+    const { usage } = this.#parts;
+    if (usage === undefined) return;
+    const seen = request && this.#requests.of(request);
+    if (seen?.isRefused) return;
+    if (seen !== undefined) seen.isRefused = true;
+    usage.refused(id, now);
+  }
+
+  #refuseNeed(
+    record: TokenRecord,
+    refusal: NeedRefusal,
+    call: CountedCall,
+  ): Verdict | Promise<Verdict> {
+    const { catalogs, compiled, events, values } = this.#parts;
     const refuseBy = (catalog: KnownScopes | undefined) => {
       const verdict = insufficient(
         compiled.setOf(refusal.held),
@@ -282,8 +331,8 @@ export class Decider {
         values.holdsValue,
       );
       const { id, account } = record;
-      events.refused({ reason: verdict.reason, id, account, needed: verdict.needed }, now);
-      usage?.refused(id, now);
+      events.refused({ reason: verdict.reason, id, account, needed: verdict.needed }, call.now);
+      this.#countRefusal(id, call);
       return verdict;
     };
     const catalog = catalogs.of(record.account);
@@ -291,8 +340,12 @@ export class Decider {
     return catalog.then(refuseBy, () => refuseBy(undefined));
   }
 
-  #refuseUse(record: TokenRecord, { retryAt, ...hit }: LimitHit, now: number): RefusedVerdict {
-    const refused = this.#refuse('limit_exceeded', now, record);
+  #refuseUse(
+    record: TokenRecord,
+    { retryAt, ...hit }: LimitHit,
+    call: CountedCall,
+  ): RefusedVerdict {
+    const refused = this.#refuse('limit_exceeded', call, record);
     if (retryAt === undefined) return refused;
     return Object.freeze({ ...refused, ...hit, retryAt: new Date(retryAt) });
   }
@@ -307,10 +360,11 @@ export class Decider {
     const { now } = call;
     const found = await this.#findClaim(value, now);
     const { claim } = found;
-    if (claim === undefined) throw invalidToken(this.#refuse(found.reason, now, { id: found.id }));
+    if (claim === undefined)
+      throw invalidToken(this.#refuse(found.reason, { now }, { id: found.id }));
     const { record, ancestors, proof } = claim;
     const reason = found.reason ?? this.#addressFault(claim, call);
-    if (reason !== undefined) throw invalidToken(this.#refuse(reason, now, record));
+    if (reason !== undefined) throw invalidToken(this.#refuse(reason, { now }, record));
     this.#activate(claim, now);
     return {
       record: found.narrowed,
@@ -349,16 +403,16 @@ export class Decider {
   /** Takes one use, if the limits of a token and its ancestors allow it. Resolves to whether they do. */
   async #canUse(claim: Claim, call: Pick<Call, 'now' | 'address'>): Promise<boolean> {
     if (this.#addressFault(claim, call) !== undefined) return false;
-    return (await this.#spend(claim, call.now)) === true;
+    return (await this.#spendFor(claim, call.now)) === true;
   }
 
   /** @throws {TokenError} `invalid_token` if a token or one of its ancestors has no use left */
   async #takeUse(claim: Claim, now: number): Promise<void> {
-    const spent = await this.#spend(claim, now);
-    if (spent !== true) throw invalidToken(this.#refuseUse(claim.record, spent, now));
+    const spent = await this.#spendFor(claim, now);
+    if (spent !== true) throw invalidToken(this.#refuseUse(claim.record, spent, { now }));
   }
 
-  async #spend(claim: Claim, now: number): Promise<true | LimitHit> {
+  async #spendFor(claim: Claim, now: number): Promise<true | LimitHit> {
     const { limits } = this.#parts;
     const counted = countedOf(claim);
     if (counted.length === 0) return true;
@@ -449,14 +503,13 @@ export class Decider {
 
   #refuse(
     reason: Exclude<RefusalReason, NeedRefusal['reason']>,
-    now: number,
+    call: CountedCall,
     { id, account }: RefusedToken = {},
     detail?: RequestReason,
   ): RefusedVerdict {
-    const { events, usage } = this.#parts;
-    events.refused({ reason, id, account }, now);
+    this.#parts.events.refused({ reason, id, account }, call.now);
     // The account is known only if the token exists.
-    if (id !== undefined && account !== undefined) usage?.refused(id, now);
+    if (id !== undefined && account !== undefined) this.#countRefusal(id, call);
     return Object.freeze({ ok: false, reason, ...(detail !== undefined && { detail }) });
   }
 }

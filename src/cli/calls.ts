@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { performance } from '../timers.ts';
 
 /** A call that has ended. Holds no text that the caller chose. */
 export interface EndedCall {

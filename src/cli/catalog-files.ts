@@ -10,7 +10,7 @@ import { ScopeCatalog, ScopeError } from '../scope/index.ts';
 import { likeness } from '../scope-hints.ts';
 import { CliError, inputError, usageError } from './errors.ts';
 import { EXAMPLE_CATALOG } from './example-catalog.ts';
-import { asInput, quote, readJson } from './inputs.ts';
+import { asInput, quote, readLooseJson } from './inputs.ts';
 import { type Granularity, readSettings } from './settings.ts';
 import { warnOfParameters } from './start-checks.ts';
 
@@ -108,7 +108,7 @@ function filesOf(path: string): string[] {
 /** Reads a file that holds a list of scopes; any other file is a document. */
 function listIn(path: string): unknown[] | undefined {
   if (!/\.json$/i.test(path)) return undefined;
-  const content = readJson(path);
+  const content = readLooseJson(path);
   return Array.isArray(content) ? content : undefined;
 }
 

@@ -1,4 +1,5 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
+import { setTimeout } from '../timers.ts';
 import { checkVariables, quoteWarnings } from './check-variables.ts';
 import { nearest, usageError } from './errors.ts';
 import {

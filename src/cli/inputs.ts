@@ -1,5 +1,6 @@
 import { fstatSync, readFileSync } from 'node:fs';
 import { isTokenError } from '../errors.ts';
+import { describeRounded, parseJsonText, roundedNumberIn } from '../json.ts';
 import type { TokenScopes } from '../openapi/index.ts';
 import { type Scope, ScopeError, type ScopeReading, safeParseScope } from '../scope/index.ts';
 import { likeness } from '../scope-hints.ts';
@@ -109,6 +110,7 @@ function refusalOf(
 
 /** Parses a JSON value, or one scope per line with comments. No scope holds a space or a `#`. */
 function parseStandardInput(text: string): unknown {
+  // A byte order mark counts as a space, here and for `trim`.
   if (/^\s*[[{"]/.test(text)) return parseJson(text, 'standard input');
   const lines = text.split('\n').map((line) => line.replace(/(?:^|\s)#.*/, '').trim());
   return lines.filter((line) => line !== '');
@@ -135,13 +137,29 @@ export function readJson(path: string, toError = inputError): unknown {
   return parseJson(readFileSync(path, 'utf8'), path, toError);
 }
 
-/** Drops the parser's message, which repeats the text. */
+/**
+ * Parses JSON, which may begin with a byte order mark. Drops the parser's message, which repeats the text.
+ *
+ * @throws {CliError} also for a number that JSON rounds
+ */
 export function parseJson(text: string, source: string, toError = inputError): unknown {
+  const value = parseAnyJson(text, source, toError);
+  const rounded = roundedNumberIn(text);
+  if (rounded === undefined) return value;
+  throw toError(`${source}: ${describeRounded(rounded)}`);
+}
+
+function parseAnyJson(text: string, source: string, toError: typeof inputError): unknown {
   try {
-    return JSON.parse(text);
+    return parseJsonText(text);
   } catch {
     throw toError(`${source} is not JSON`);
   }
+}
+
+/** Reads a JSON file whose numbers do not matter: those of an OpenAPI document may be of any size. */
+export function readLooseJson(path: string): unknown {
+  return parseAnyJson(readFileSync(path, 'utf8'), path, inputError);
 }
 
 export function asObject(value: unknown): Readonly<Record<string, unknown>> {

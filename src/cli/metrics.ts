@@ -5,6 +5,7 @@ import type { SignIn } from '../http/sign-in.ts';
 import type { LeaseStore } from '../lease-store.ts';
 import type { TokenService } from '../service.ts';
 import type { TokenStore } from '../store.ts';
+import { performance } from '../timers.ts';
 import type { RefusalReason } from '../token.ts';
 import type { ServiceStats } from '../upkeep.ts';
 import type { UsageStore } from '../usage-store.ts';

@@ -1,3 +1,5 @@
+import { setTimeout } from '../timers.ts';
+
 /** Runs something later. */
 export type Schedule = (work: () => void, ms: number) => unknown;
 

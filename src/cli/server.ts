@@ -13,6 +13,7 @@ import {
 import { gracefulStop } from '../http/graceful-stop.ts';
 import type { TokenService } from '../service.ts';
 import { doctor, type StoreFinding } from '../store.ts';
+import { setTimeout } from '../timers.ts';
 import type { KeyOptions } from '../values/keys.ts';
 import { type Audit, openAudit } from './audit.ts';
 import { loadCatalog } from './catalog-files.ts';

@@ -1,3 +1,5 @@
+import { describeRounded, placeOf, roundedNumberIn } from '../json.ts';
+import { clearTimeout, setTimeout } from '../timers.ts';
 import { HttpError, overloaded } from './errors.ts';
 import type { Body, HttpRequest } from './request.ts';
 import type { Reservation } from './slots.ts';
@@ -9,14 +11,26 @@ export interface BodyLimits {
   readonly timeoutMs: number;
 }
 
-/** Parses JSON; `undefined` without a body, which some platforms pass as an empty stream. */
+/**
+ * Parses JSON, and refuses numbers that would be rounded. Returns `undefined` without a body, which some platforms pass as an empty
+ * stream.
+ */
 export function parseJson(bytes: Uint8Array): unknown {
   if (bytes.length === 0) return undefined;
+  let text: string;
+  let value: unknown;
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    // Drops a byte order mark.
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    value = JSON.parse(text);
   } catch {
     throw new HttpError('invalid_json', 'the body must be JSON in UTF-8');
   }
+  const rounded = roundedNumberIn(text);
+  if (rounded === undefined) return value;
+  const member = placeOf(rounded);
+  const details = member === undefined ? undefined : { member };
+  throw new HttpError('invalid_request', describeRounded(rounded), { details });
 }
 
 /**

@@ -1,11 +1,11 @@
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
 import { Server, type Socket } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Server as TlsServer } from 'node:tls';
 import * as z from 'zod';
 import { ACCEPT_MS, MAX_TIMEOUT_MS, SHUTDOWN_MS } from '../bounds.ts';
 import { nextTurn } from '../deadline.ts';
 import { checkOptions, strict, wholeNumber } from '../schemas.ts';
+import { delay, performance } from '../timers.ts';
 
 /** The time without new connections after which no more are expected. */
 const QUIET_MS = 150;

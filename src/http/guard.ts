@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import * as z from 'zod';
 import type { Need } from '../access/need.ts';
 import { isTokenError, TokenError } from '../errors.ts';
@@ -20,8 +20,9 @@ import { showBriefly } from './address.ts';
 import { bearerIn } from './bearer.ts';
 import { ErrorReporter, StacklessError } from './error-reporter.ts';
 import { HttpError } from './errors.ts';
+import { isMethodOverridden } from './method-override.ts';
 import { rateLimitHeaders, type SpentRate } from './rate-limit-fields.ts';
-import { headerOf } from './request.ts';
+import { headerOf, innermost } from './request.ts';
 import { fail, toResponse } from './responses.ts';
 
 /** The member of a service from which the compiler learns the entries of its catalog. Never called. */
@@ -159,11 +160,15 @@ export type BearerGuard<out Entry extends string = string> = <const Asked extend
  * | --- | --- |
  * | no Bearer token | 401, with a challenge that names no error |
  * | malformed, unknown, expired, revoked or suspended | 401 `invalid_token`, the same for all |
- * | two credentials, or a target that can be read in two ways | 400 `invalid_request` |
+ * | two credentials, or a target or a method that can be read in two ways | 400 `invalid_request` |
  * | not covered | 403 `insufficient_scope`, with the scope that would be enough |
  * | not allowed from this address, or from an unknown one | 403 `address_denied`, without a scope |
  * | no use left | 429 `limit_exceeded`; for a rate with `Retry-After`, `RateLimit` and `RateLimit-Policy` |
  * | the store does not answer | 503 with `Retry-After` |
+ *
+ * One request is one use and one count, however many guards of one service decide about it: those that get
+ * the same request object, of your framework or of Node, with the same token. The first that accepts it
+ * counts, with its scope. Each message of a WebSocket is not a request of its own: verify it with `verify`.
  *
  * The guard is a plain function. Call it from your middleware, then continue or send its response.
  *
@@ -209,16 +214,18 @@ class Guard {
     const need = given === undefined ? NO_NEED : checkNeed(given);
     const { method = '' } = request;
     const authorization = authorizationOf(request);
-    const target = need.target ?? targetOf(request);
+    const sent = targetOf(request);
+    const target = need.target ?? sent;
     if (isAmbiguous(authorization, target)) {
       return this.#refuse(method, { reason: 'ambiguous_credentials' });
     }
     const value = bearerIn(authorization);
     if (value === undefined) return this.#refuse(method, { reason: 'missing' });
+    if (isOverridden(request, sent, target)) return this.#refuse(method, METHOD_OVERRIDDEN);
     const { scope } = need;
     const asked = scope === undefined ? this.#requestOf(method, target) : { scope };
     try {
-      const verdict = this.#decide(value, asked, request);
+      const verdict = this.#decide(asked, request, { value, target });
       if ('ok' in verdict) return this.#outcomeOf(request, verdict);
       return verdict.then(
         (decided) => this.#outcomeOf(request, decided),
@@ -230,11 +237,19 @@ class Guard {
   }
 
   /** `tokens` may be a service, or an object of the host that verifies like one. */
-  #decide(value: string, need: Need, request: GuardedRequest): Verdict | Promise<Verdict> {
+  #decide(
+    need: Need,
+    request: GuardedRequest,
+    { value, target }: { readonly value: string; readonly target: string },
+  ): Verdict | Promise<Verdict> {
     const tokens = this.#tokens;
     const addressOf =
       this.#clientAddress === undefined ? undefined : () => this.#addressOf(request);
-    if (tokens.decide !== undefined) return tokens.decide(value, need, addressOf);
+    if (tokens.decide !== undefined) {
+      const { method = '' } = request;
+      const carrying = { object: innermost(request), value, method, target };
+      return tokens.decide(value, need, addressOf, carrying);
+    }
     const options = addressOf && { address: addressOf() };
     return tokens.verifySync(value, need, options) ?? tokens.verify(value, need, options);
   }
@@ -296,9 +311,11 @@ class Guard {
           'credentials must be given once, in one Authorization header',
         );
       case 'ambiguous_request':
-        return this.#challenge('invalid_request', 'the address can be read in more than one way', {
-          detail,
-        });
+        return this.#challenge(
+          'invalid_request',
+          `the ${detail === METHOD_OVERRIDDEN.detail ? 'method' : 'address'} can be read in more than one way`,
+          { detail },
+        );
       case 'insufficient_scope':
       case 'ancestor_insufficient':
         return this.#challenge('insufficient_scope', `the token does not cover ${needed}`, {
@@ -383,6 +400,7 @@ function checkNeed(need: GuardNeed): GuardNeed {
   );
 }
 
+const METHOD_OVERRIDDEN = { reason: 'ambiguous_request', detail: 'method_overridden' } as const;
 const UNAVAILABLE: readonly string[] = ['store_unavailable', 'store_corrupt'];
 const AUTHORIZATION = 'authorization';
 
@@ -405,6 +423,14 @@ function isAmbiguous(authorization: string, target: string): boolean {
   const start = target.indexOf('?');
   if (start === -1 || bearerIn(authorization) === undefined) return false;
   return new URLSearchParams(target.slice(start)).has('access_token');
+}
+
+/** Whether a header, or the query of the target that was sent or named, says another method. */
+function isOverridden(request: GuardedRequest, sent: string, target: string): boolean {
+  const { method = '' } = request;
+  const headers = request.headers as Headers | IncomingHttpHeaders;
+  if (isMethodOverridden(method, headers, sent)) return true;
+  return sent !== target && isMethodOverridden(method, {}, target);
 }
 
 /** The raw target. A Fetch request has been parsed before, so its URL is normalized. */

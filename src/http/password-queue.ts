@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { MAX_HASHES, MAX_PASSWORD_CHECKS, PASSWORD_DEADLINE_MS } from '../bounds.ts';
+import { performance } from '../timers.ts';
 import { overloaded } from './errors.ts';
 
 /** Hashes a password and resolves to whether it is right. */

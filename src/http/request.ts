@@ -93,6 +93,28 @@ export function addressOf(request: object): string | undefined {
   return incomingOf(request)?.socket?.remoteAddress;
 }
 
+/**
+ * The object that all frameworks on top of each other share for one request: that of Node, if there is one.
+ * Fastify has it as `raw`, Koa as `req`; the `Request` of Hono's server and of `toNodeListener` keeps it
+ * under a symbol.
+ */
+export function innermost(request: object): object {
+  if (isIncoming(request)) return request;
+  const { raw, req } = request as { readonly raw?: unknown; readonly req?: unknown };
+  if (isIncoming(raw)) return raw;
+  if (isIncoming(req)) return req;
+  for (const symbol of Object.getOwnPropertySymbols(request)) {
+    const kept: unknown = Reflect.get(request, symbol);
+    if (isIncoming(kept)) return kept;
+  }
+  return request;
+}
+
+/** Whether this is a request of Node. A property of another platform may have the same name. */
+export function isIncoming(value: unknown): value is IncomingMessage {
+  return Array.isArray((Object(value) as Partial<IncomingMessage>).rawHeaders);
+}
+
 export function fromFetch(request: Request): HttpRequest {
   const url = new URL(request.url);
   return {

@@ -8,6 +8,7 @@ import { listBytes } from '../list-size.ts';
 import { readInput } from '../schemas.ts';
 import { parseScope } from '../scope/index.ts';
 import type { TokenService } from '../service.ts';
+import { performance } from '../timers.ts';
 import { type IssuedToken, recordBytes, type Token, type TokenPage } from '../token.ts';
 import { invalidBearer } from './bearer.ts';
 import { HttpError, overloaded } from './errors.ts';

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Http2ServerResponse } from 'node:http2';
+import { clearTimeout, setImmediate, setTimeout } from '../timers.ts';
 import { type HttpResponse, toResponse } from './responses.ts';
 
 /**

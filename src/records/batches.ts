@@ -1,6 +1,7 @@
 import { nextTurn } from '../deadline.ts';
 import { isTokenError, TokenError } from '../errors.ts';
 import { notify } from '../events.ts';
+import { performance } from '../timers.ts';
 
 const MAX_HALVINGS = 3;
 

@@ -21,6 +21,7 @@ import type {
   Unsubscribe,
 } from '../store.ts';
 import { isCount } from '../store-answers.ts';
+import { performance } from '../timers.ts';
 import { isRecord, type TokenId, type TokenRecord } from '../token.ts';
 import { readId } from '../values/value.ts';
 

@@ -1,5 +1,6 @@
 import { bytesOfLists } from '../list-size.ts';
 import type { PageQuery } from '../store.ts';
+import { performance } from '../timers.ts';
 import { recordBytes, type TokenRecord } from '../token.ts';
 
 /** Collects records up to a number and a sum of bytes. */

@@ -2,6 +2,7 @@ import { MAX_FOUND_TOGETHER } from '../bounds.ts';
 import { isTokenError } from '../errors.ts';
 import { copyMetadata } from '../metadata.ts';
 import type { Unsubscribe } from '../store.ts';
+import { idleDelay, nextTick, performance, queueMicrotask, setImmediate } from '../timers.ts';
 import { copyLimits, frozenList, type Proof, type TokenId, type TokenRecord } from '../token.ts';
 import { maskValue, type PresentedValue, proofOf } from '../values/value.ts';
 import type { ChangedIds, CheckedStore, Found } from './checked-store.ts';
@@ -163,7 +164,7 @@ export class RecordReader {
     const send = () => this.#send(batch);
     if (this.#store.isLocal) return batch;
     if (this.#inFlight.size > 0) setImmediate(send);
-    else queueMicrotask(() => process.nextTick(send));
+    else queueMicrotask(() => nextTick(send));
     return batch;
   }
 
@@ -228,7 +229,7 @@ export class RecordReader {
         if (this.#isClosed) await unsubscribe();
         return;
       } catch {
-        await new Promise<void>((resolve) => setTimeout(resolve, WATCH_RETRY_MS).unref());
+        await idleDelay(WATCH_RETRY_MS);
       }
     }
   }

@@ -1,5 +1,6 @@
 import { isTokenError, TokenError } from '../errors.ts';
 import type { Events } from '../events.ts';
+import { performance } from '../timers.ts';
 import { expiryAfter, type Token, type TokenRecord } from '../token.ts';
 import { maskValue, type PresentedValue, proofOf, type Values } from '../values/value.ts';
 import type { AccountRecords } from './account-records.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../lease-store.ts';
+import { delay } from '../timers.ts';
 import { contractCase } from './contract-case.ts';
 import { DAY, idOf, farLater as later, range } from './records.ts';
 
@@ -289,7 +289,7 @@ async function takeEnded(
     );
     const granted = await store.take(wants);
     await andThen(wants);
-    await pause(Math.max(0, end + count + 50 - Date.now()));
+    await delay(Math.max(0, end + count + 50 - Date.now()));
     if (granted.every((amount) => amount === 10)) return { wants, end };
     assert.ok(ms < 5000, 'the clock of the store is ahead of the one of this machine');
     // What it has granted late would be counted as forgotten below.

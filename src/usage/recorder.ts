@@ -10,6 +10,7 @@ import { DAY_MS } from '../duration.ts';
 import { TokenError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import type { ScopeSet } from '../scope/set.ts';
+import { clearTimeout, performance, setTimeout } from '../timers.ts';
 import type { TokenId, TokenRecord } from '../token.ts';
 import type { UsageRecord, UsageStore, UsageTotals } from '../usage-store.ts';
 import { adviceOn, type TokenAdvice } from './advice.ts';

@@ -10,6 +10,8 @@ import { NEAR_LINEAR, slopeOf } from '../growth.ts';
 import { SCOPE } from '../support.ts';
 import { FLUSH_MS, turns } from './support.ts';
 
+vi.mock('../../src/timers.ts', () => import('../live-timers.ts'));
+
 const PER_SECOND = 10_000;
 /** Long enough for the tally to fill up and for its map to reach the final size. */
 const FIRST_SECONDS = 60;

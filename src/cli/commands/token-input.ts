@@ -1,5 +1,6 @@
 import { systemClock } from '../../clock.ts';
 import type { PatchInput } from '../../input.ts';
+import { describeRounded, parseJsonText, roundedNumberIn } from '../../json.ts';
 import type { Scope } from '../../scope/index.ts';
 import type { JsonObject } from '../../token.ts';
 import { checkWildcards } from '../account/connect.ts';
@@ -124,13 +125,17 @@ function expiryOf(ttl: string | undefined, expire: string | undefined): Date | u
 
 function readMetadataFlag(text: string | undefined): JsonObject | null | undefined {
   if (text === undefined) return undefined;
+  const toError = () => usageError('--metadata must be a JSON object, such as {"team":"web"}');
+  let value: unknown;
   try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && !Array.isArray(value)) return value as JsonObject | null;
+    value = parseJsonText(text);
   } catch {
-    // The message is the same as for other JSON.
+    throw toError();
   }
-  throw usageError('--metadata must be a JSON object, such as {"team":"web"}');
+  if (typeof value !== 'object' || Array.isArray(value)) throw toError();
+  const rounded = roundedNumberIn(text);
+  if (rounded !== undefined) throw usageError(`--metadata: ${describeRounded(rounded)}`);
+  return value as JsonObject | null;
 }
 
 export async function readIdOperand(operand: string): Promise<string> {

@@ -1,3 +1,4 @@
+import { describeRounded, roundedNumberIn } from '../../json.ts';
 import { isObject, type JsonObject } from '../../token.ts';
 import { type Columns, plainName, refusal } from './rows.ts';
 
@@ -65,13 +66,21 @@ export class Cells {
   json(...names: readonly string[]): unknown {
     const cell = this.#find(names);
     if (typeof cell !== 'string') return cell;
+    let text = cell;
+    let value: unknown;
     try {
-      const value: unknown = JSON.parse(cell);
+      value = JSON.parse(cell);
       // Some adapters store text that was encoded as JSON twice.
-      return typeof value === 'string' ? JSON.parse(value) : (value ?? undefined);
+      if (typeof value === 'string') {
+        text = value;
+        value = JSON.parse(text);
+      }
     } catch {
       throw refusal(`${names[0]} is not JSON`);
     }
+    const rounded = roundedNumberIn(text);
+    if (rounded !== undefined) throw refusal(describeRounded([names[0] ?? '', ...rounded]));
+    return value ?? undefined;
   }
 
   /** @throws {TokenError} */

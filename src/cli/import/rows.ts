@@ -1,4 +1,5 @@
 import { isTokenError, TokenError } from '../../errors.ts';
+import { describeRounded, parseJsonText, roundedNumberIn } from '../../json.ts';
 import { inputError } from '../errors.ts';
 import { CsvReader, type CsvRecord } from './csv.ts';
 
@@ -49,7 +50,9 @@ const ONE_ARRAY =
 function readJsonRow(text: string, line: number): OldRow | undefined {
   if (text.trim() === '') return undefined;
   try {
-    const row: unknown = JSON.parse(text);
+    const row = parseJsonText(text);
+    const rounded = roundedNumberIn(text);
+    if (rounded !== undefined) return { line, columns: refusal(describeRounded(rounded)) };
     if (typeof row === 'object' && row !== null && !Array.isArray(row)) {
       return { line, columns: columnsOf(Object.entries(row)) };
     }

@@ -8,10 +8,10 @@ import {
   statSync,
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { withDeadline } from '../../deadline.ts';
 import { isTokenError, TokenError } from '../../errors.ts';
 import { doctor, type StoreFinding, type TokenStore } from '../../store.ts';
+import { delay, performance } from '../../timers.ts';
 import { inputError, usageError } from '../errors.ts';
 import { OWNER_ONLY } from '../private-file.ts';
 import type { StoreSettings } from '../settings.ts';

@@ -1,5 +1,6 @@
 import type { AskedScope } from '../../scope/index.ts';
 import type { BearerGuard, GuardedNodeRequest } from '../guard.ts';
+import { isIncoming } from '../request.ts';
 import { type RouteNeed, readRoute } from './route.ts';
 
 /** The parts of Hono's context that the guard uses. */
@@ -48,8 +49,7 @@ export function honoGuard<Entry extends string, const Asked extends string = nev
   };
 }
 
-/** The request of Node. A binding of another platform may have that name. */
 function incomingOf(env: unknown): GuardedNodeRequest | undefined {
-  const { incoming } = Object(env) as { readonly incoming?: Partial<GuardedNodeRequest> };
-  return Array.isArray(incoming?.rawHeaders) ? (incoming as GuardedNodeRequest) : undefined;
+  const { incoming } = Object(env) as { readonly incoming?: unknown };
+  return isIncoming(incoming) ? incoming : undefined;
 }

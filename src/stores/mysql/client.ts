@@ -1,4 +1,5 @@
 import { isTokenError, TokenError } from '../../errors.ts';
+import { clearTimeout, performance, setTimeout } from '../../timers.ts';
 import { type TableKind, TOKENS } from '../schema-mark.ts';
 
 /** A parameter of a statement on a {@link MysqlConnection}. */

@@ -1,3 +1,4 @@
+import { clearTimeout, performance, setTimeout } from '../../timers.ts';
 import type { TokenId } from '../../token.ts';
 
 /**

@@ -1,5 +1,6 @@
 import { withDeadline } from '../../deadline.ts';
 import { isTokenError, TokenError } from '../../errors.ts';
+import { performance } from '../../timers.ts';
 import { type TableKind, TOKENS } from '../schema-mark.ts';
 
 /** A statement that the store sends to a {@link PostgresPool}: a part of pg's `QueryConfig`. */

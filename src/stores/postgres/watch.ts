@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { TokenError } from '../../errors.ts';
+import { idleDelay } from '../../timers.ts';
 import type { TokenId } from '../../token.ts';
 import type { PostgresClient, PostgresNotification, Session } from './client.ts';
 import { idsIn } from './hints.ts';
@@ -68,7 +68,7 @@ export class Listener {
   /** Pings: a server that is gone may never close the connection. */
   async #keepAlive(client: PostgresClient): Promise<void> {
     for (;;) {
-      await delay(PING_PAUSE_MS, undefined, { ref: false });
+      await idleDelay(PING_PAUSE_MS);
       if (client !== this.#client) return;
       // The end of a pool waits for every connection that was checked out.
       if (this.#session.pool.ending) return this.end();
@@ -96,7 +96,7 @@ export class Listener {
         await this.#listen(await this.#session.pool.connect());
         break;
       } catch {
-        await delay(pauseMs, undefined, { ref: false });
+        await idleDelay(pauseMs);
         pauseMs = Math.min(2 * pauseMs, MAX_RETRY_MS);
       }
     }

@@ -1,4 +1,5 @@
 import { withDeadline } from '../../deadline.ts';
+import { clearTimeout, delay, performance, setTimeout } from '../../timers.ts';
 import { settingIn } from './doctor.ts';
 import { type Connection, type Driver, ignore } from './driver.ts';
 
@@ -57,7 +58,7 @@ export class FailoverGuard {
       const answering = this.#driver.ownerAddress(slot);
       if (this.#isTrusted(asked) && this.#isTrusted(answering)) return answer;
       if (performance.now() > deadline) throw new Error('the server may have been replaced');
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      await delay(POLL_MS);
     }
   }
 

@@ -1,3 +1,4 @@
+import { performance } from '../../timers.ts';
 import {
   CONNECT_MS,
   type Connection,

@@ -5,6 +5,7 @@ import {
   RECENT_WRITES_SHARE,
 } from '../../bounds.ts';
 import { withDeadline } from '../../deadline.ts';
+import { clearTimeout, performance, setTimeout } from '../../timers.ts';
 import { ANSWER_MS } from './driver.ts';
 import type { WriteCall } from './scripts.ts';
 

@@ -1,4 +1,5 @@
 import { withDeadline } from '../../deadline.ts';
+import { performance } from '../../timers.ts';
 import { readWholeNumber } from '../options.ts';
 import {
   ANSWER_MS,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import { withDeadline } from '../../deadline.ts';
 import { notify } from '../../events.ts';
+import { clearInterval, idleDelay, performance, setInterval } from '../../timers.ts';
 import type { TokenId } from '../../token.ts';
 import { type Driver, ignore } from './driver.ts';
 
@@ -99,7 +99,7 @@ export class ChangeListener {
   async #retryOpen(): Promise<void> {
     let pause = FIRST_PAUSE_MS;
     while (!this.#isStopped) {
-      await delay(pause, undefined, { ref: false });
+      await idleDelay(pause);
       try {
         await this.#open();
         return this.#report('all');

@@ -2,6 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { SQLITE_BUSY_MS } from '../../bounds.ts';
 import { isTokenError, TokenError } from '../../errors.ts';
+import { delay, performance } from '../../timers.ts';
 
 /**
  * A parameter of a statement of a {@link SqliteHandle}.
@@ -147,7 +148,7 @@ export function readNow<Result>(read: () => Result): Result | Promise<Result> {
 async function retryLater<Result>(work: () => Result): Promise<Result> {
   const until = performance.now() + SQLITE_BUSY_MS;
   for (;;) {
-    await new Promise((resolve) => setTimeout(resolve, pauseMs()));
+    await delay(pauseMs());
     try {
       return work();
     } catch (error) {

@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { performance } from '../../timers.ts';
 import type { TokenId } from '../../token.ts';
 import { cellsOf, connect, type OwnHandle, openFile, type SqliteHandle } from './client.ts';
 import {

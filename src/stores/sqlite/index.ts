@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { SQLITE_STEP } from '../../bounds.ts';
 import { systemClock } from '../../clock.ts';
 import { TokenError } from '../../errors.ts';
@@ -17,6 +16,7 @@ import type {
   TokenStore,
   Unsubscribe,
 } from '../../store.ts';
+import { delay, idleDelay } from '../../timers.ts';
 import type { ListedState, TokenId, TokenRecord } from '../../token.ts';
 import type { KnownLists } from '../list-memory.ts';
 import { purgedOf } from '../purged.ts';
@@ -305,7 +305,7 @@ export class SqliteTokenStore implements TokenStore {
   async #pause(): Promise<void> {
     const run = this.#checkpoints.running();
     if (run === undefined) return delay(STEP_PAUSE_MS);
-    return Promise.race([run, delay(MAX_PAUSE_MS, undefined, { ref: false })]);
+    return Promise.race([run, idleDelay(MAX_PAUSE_MS)]);
   }
 
   /**
