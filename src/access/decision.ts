@@ -16,6 +16,7 @@ import type {
   ScopeDiff,
   ScopeSet,
 } from '../scope/index.ts';
+import { SEVERAL_ROUTES } from '../scope/set.ts';
 import {
   type Explanation,
   isAccepted,
@@ -257,6 +258,9 @@ export class Decider {
 
   #refuseNeed(record: TokenRecord, refusal: NeedRefusal, now: number): Verdict | Promise<Verdict> {
     const { catalogs, compiled, events, usage, values } = this.#parts;
+    const { need, held } = refusal;
+    if (compiled.setOf(held).isSplitBy(need))
+      return this.#refuse('ambiguous_request', now, record, SEVERAL_ROUTES);
     const refuseBy = (catalog: KnownScopes | undefined) => {
       const verdict = insufficient(
         compiled.setOf(refusal.held),
@@ -361,7 +365,10 @@ export class Decider {
     if (!explanation.allowed || !reading.ok) return explanation;
     const above = lineages.grantsOf(ancestors, reading.need);
     if (!('refusing' in above)) return explanation;
-    return asRefusal(explained(above.refusing), 'ancestor_insufficient');
+    const refusal = explained(above.refusing);
+    return refusal.reason === SEVERAL_ROUTES
+      ? refusal
+      : asRefusal(refusal, 'ancestor_insufficient');
   }
 
   /** The scopes of a token as a compiled set. */

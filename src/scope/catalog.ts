@@ -1,6 +1,5 @@
 import { meet } from './algebra.ts';
 import { MAX_NAMED_SCOPES, MAX_PATH_LENGTH, MAX_SCOPE_LENGTH, MAX_SCOPES } from './bounds.ts';
-import { getOrMake } from './collections.ts';
 import { describeRefused, type RefusedScope, ScopeError } from './errors.ts';
 import { parseScope, type Scope, safeParseScope, toScope } from './grammar.ts';
 import { type LintFinding, lint } from './lint.ts';
@@ -10,12 +9,11 @@ import { OverlapIndex, patternsOf } from './overlap.ts';
 import {
   type ReadRequest,
   type RequestReading,
-  type Routes,
   readOnce,
   readRoutedRequest,
   type ScopeRequest,
-  segmentBits,
 } from './request.ts';
+import { EntryRoutes, foldEntries } from './routes.ts';
 import { ScopeSet } from './set.ts';
 import { suggestions } from './suggest.ts';
 
@@ -25,6 +23,16 @@ export interface Expansion {
   readonly granted: string[];
   /** Those of them that were requested as they are and are below an entry without being one. */
   readonly narrowed: string[];
+}
+
+/** What a catalog knows of a service beside its entries. */
+export interface CatalogOptions {
+  /**
+   * The entries whose path the service writes with a slash at the end: `GET:shop.example/orders$` for
+   * `GET /orders/`. Without it, some routers take `/orders/` for `/orders/{}` with an empty value, so a
+   * token must cover both. `catalogFromOpenApi` takes it from the document. @default none
+   */
+  readonly withSlash?: Iterable<Scope | string> | undefined;
 }
 
 /**
@@ -41,32 +49,35 @@ export class ScopeCatalog implements Iterable<Scope> {
   readonly #entries: readonly Scope[];
   readonly #lookup: ScopeLookup;
   readonly #index: OverlapIndex;
-  /** Whether an entry has a literal segment where a scope has `{}`, by the text of the scope. */
-  readonly #isRivaled = new Map<string, boolean>();
-  readonly #routes: Routes = {
-    attribute: (request) => this.attribute(request),
-    namedSegments: (request, by) => this.#namedSegments(request, by),
-  };
+  readonly #withSlash: readonly string[];
+  /** Absent for the scopes of a token, which read no requests. */
+  readonly #routes: EntryRoutes | undefined;
 
-  private constructor(entries: Iterable<Scope>) {
+  private constructor(entries: Iterable<Scope>, withSlash?: ScopeSet) {
     this.#entries = [...entries];
     // Not lazily: building them for a large catalog would block a request.
     this.#lookup = new ScopeLookup(this.#entries);
     this.#index = new OverlapIndex(this.#entries);
+    this.#withSlash = withSlash?.toArray() ?? [];
+    this.#routes = withSlash && this.#makeRoutes();
   }
 
   /**
    * Makes a catalog of scopes or texts. With an empty catalog, nothing can be requested.
    *
    * @throws {ScopeError} `catalog_not_concrete`, naming every member that is not a scope or has a
-   * wildcard; `scopes_required` when `scopes` is not a list
+   * wildcard; `scopes_required` when `scopes` is not a list; `scope_unmatched` when `withSlash` has a
+   * scope that is not an entry
    * @example
    * ScopeCatalog.from(['GET:shop.example/*']); // throws catalog_not_concrete
    */
-  static from(scopes: Iterable<Scope | string>): ScopeCatalog {
-    if (ScopeCatalog.#is(scopes)) return scopes;
+  static from(
+    scopes: Iterable<Scope | string>,
+    { withSlash }: CatalogOptions = {},
+  ): ScopeCatalog {
+    if (ScopeCatalog.#is(scopes) && withSlash === undefined) return scopes;
     const { read, refused } = readMembers(toList(scopes), safeParseScope, isConcrete);
-    if (refused.length === 0) return new ScopeCatalog(ScopeSet.from(read));
+    if (refused.length === 0) return ScopeCatalog.#make(ScopeSet.from(read), withSlash);
     throw new ScopeError(
       'catalog_not_concrete',
       `an entry of a catalog names one method, one domain and a path, unlike ${describeRefused(refused)}`,
@@ -83,9 +94,29 @@ export class ScopeCatalog implements Iterable<Scope> {
     return new ScopeCatalog(ScopeSet.from(scopes));
   }
 
+  static #make(entries: ScopeSet, withSlash: CatalogOptions['withSlash'] = []): ScopeCatalog {
+    const slashed = ScopeSet.from(withSlash);
+    const texts = new Set(entries.toArray());
+    const refused = slashed.toArray().filter((scope) => !texts.has(scope));
+    if (refused.length === 0) return new ScopeCatalog(entries, slashed);
+    throw new ScopeError(
+      'scope_unmatched',
+      `withSlash names entries of the catalog, unlike ${describeRefused(refused.map((scope) => ({ scope })))}`,
+      { refused: refused.map((scope) => ({ scope })) },
+    );
+  }
+
   /** The number of entries. */
   get size(): number {
     return this.#entries.length;
+  }
+
+  /**
+   * The entries whose path the service writes with a slash at the end, in canonical order: for the
+   * option of the same name of {@link ScopeCatalog.from}, when you make a catalog of this one.
+   */
+  get withSlash(): readonly string[] {
+    return this.#withSlash;
   }
 
   /**
@@ -128,7 +159,11 @@ export class ScopeCatalog implements Iterable<Scope> {
    * Reads a request like `readRequest`, for a service whose endpoints are the entries of this catalog.
    * No `{}` of a scope matches a literal segment of the request's entry. So
    * `GET:shop.example/orders/{}$` does not allow `/orders/export` if that is an entry of its own.
-   * Never throws.
+   *
+   * Servers may take a request to several entries, because routers ignore case or decode characters
+   * (`/orders/EXPORT`, `/orders/%65xport`), take a slash at the end for an empty value, run handlers of
+   * GET for HEAD, or choose the first of two entries that cross. Then the scopes must cover all of
+   * these entries; if they cover only some, the reason is `path_several_routes`. Never throws.
    *
    * @example
    * const reading = catalog.readRequest({ method: 'GET', domain: 'shop.example', target: '/orders/export' });
@@ -239,19 +274,22 @@ export class ScopeCatalog implements Iterable<Scope> {
     }
   }
 
-  #namedSegments(request: ReadRequest, by: Scope): number {
-    const scope = by.toString();
-    if (this.#isRivaled.get(scope) === false) return 0;
-    const entry = this.attribute(request);
-    if (entry === undefined) return 0;
-    if (entry.toString() === scope) {
-      getOrMake(this.#isRivaled, scope, () => {
-        const templates = segmentBits(by.path, true);
-        const rivals = this.#index.find('overlapping', patternsOf(by));
-        return rivals.some(({ path }) => (segmentBits(path, false) & templates) !== 0);
-      });
+  #makeRoutes(): EntryRoutes {
+    const folded = foldEntries(this.#entries);
+    const slashed = new Set(this.#withSlash);
+    const originals = new Map([...folded].map(([text, { originals }]) => [text, originals]));
+    const isFolded = this.#entries.every((entry) => originals.has(entry.toString()));
+    if (isFolded) {
+      const shared = { lookup: this.#lookup, index: this.#index, originals: undefined };
+      return new EntryRoutes(this.#lookup, shared, slashed);
     }
-    return segmentBits(entry.path, false);
+    const scopes = [...folded.values()].map((one) => one.folded);
+    const lookup = new ScopeLookup(scopes);
+    return new EntryRoutes(
+      this.#lookup,
+      { lookup, index: new OverlapIndex(scopes), originals },
+      slashed,
+    );
   }
 
   #unmatched(scopes: readonly Scope[]): ScopeError {
