@@ -22,6 +22,7 @@ export type HeaderName =
   | 'content-encoding'
   | 'content-length'
   | 'content-type'
+  | 'host'
   | 'if-match'
   | 'sec-fetch-site'
   | 'x-tokenwright'

@@ -219,14 +219,14 @@ export class ScopeCatalog implements Iterable<Scope> {
 
   /**
    * Finds what is allowed but probably not intended: nested entries, entries of a token service, hosts
-   * that a wildcard for the hosts below them does not include, and parameters of routes. In this
-   * order, each in canonical order.
+   * that a wildcard for the hosts below them does not include, parameters of routes, entries that differ
+   * only in case, and entries that cross. In this order, each in canonical order.
    *
    * @example
    * ScopeCatalog.from(['POST:shop.example/token']).lint()[0]?.code; // 'token_service'
    */
   lint(): LintFinding[] {
-    return lint(this.#entries);
+    return lint(this.#entries, this.#index);
   }
 
   /**

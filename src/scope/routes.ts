@@ -175,23 +175,22 @@ export function candidatesAmong(
 ): readonly Candidate[] {
   const normal = segmentsOf(path.text.slice(path.start, path.end));
   const written = path.written === undefined ? normal : segmentsOf(path.written);
-  const found = search(written);
-  if (found.length >= MAX_MATCHES) return [wholeHost(normal)];
-  const matches = toMatches(found, written);
+  const matches = toMatches(search(written), written);
   const best = mostSpecific(matches);
-  const reading = { path, normal, written };
-  const candidates = toCandidates(reading, best);
+  const isAlone = best.length > 0 && best.every(({ entry }) => isSlashed(entry));
+  const longer = hasTrailingSlash(path) && !isAlone ? [...written, EMPTY] : undefined;
+  const others = longer === undefined ? [] : toMatches(search(longer), longer);
+  if (Math.max(matches.length, others.length) >= MAX_MATCHES) return [wholeHost(normal)];
+  const isNew = ({ entry }: Match) => !best.some((one) => one.entry.path === entry.path);
+  const below = mostSpecific(others).filter(isNew);
+  const reading = { path, normal, written, contested: looseOf(best) | looseOf(below) };
+  const candidates = best.map(({ entry }) => candidateOf(reading, entry));
   // A server that ignores case has no such entry; one that decodes alone serves the entry.
   if (!matches.some(({ isExactDecoded }) => isExactDecoded))
-    candidates.unshift({ ...candidateOf(reading, undefined, looseOf(best)), named: 0 });
-  if (hasTrailingSlash(path) && !(best.length > 0 && best.every(({ entry }) => isSlashed(entry)))) {
-    const longer = { path, normal: [...normal, EMPTY], written: [...written, EMPTY] };
-    const others = search(longer.written);
-    if (others.length >= MAX_MATCHES) return [wholeHost(normal)];
-    const isNew = ({ entry }: Match) => !best.some((one) => one.entry.path === entry.path);
-    candidates.push(
-      ...toCandidates(longer, mostSpecific(toMatches(others, longer.written)).filter(isNew)),
-    );
+    candidates.unshift(candidateOf(reading, undefined));
+  if (longer !== undefined) {
+    const ended = { ...reading, normal: [...normal, EMPTY], written: longer };
+    candidates.push(...below.map(({ entry }) => candidateOf(ended, entry)));
   }
   return candidates.length > MAX_CANDIDATES ? [wholeHost(normal)] : candidates;
 }
@@ -256,11 +255,8 @@ interface SegmentReading {
   readonly path: RequestPath;
   readonly normal: readonly string[];
   readonly written: readonly string[];
-}
-
-function toCandidates(reading: SegmentReading, matches: readonly Match[]): Candidate[] {
-  const contested = looseOf(matches);
-  return matches.map(({ entry }) => candidateOf(reading, entry, contested));
+  /** The segments, as bits, that some routers take for a literal and others do not. */
+  readonly contested: number;
 }
 
 /**
@@ -268,9 +264,8 @@ function toCandidates(reading: SegmentReading, matches: readonly Match[]): Candi
  * literal remains as it was sent, because it is not that literal here.
  */
 function candidateOf(
-  { path, normal, written }: SegmentReading,
+  { path, normal, written, contested }: SegmentReading,
   entry: Scope | undefined,
-  contested: number,
 ): Candidate {
   const literals = entry === undefined ? [] : entrySegments(entry);
   const segments = normal.map((segment, position) => {
