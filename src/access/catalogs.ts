@@ -3,7 +3,12 @@ import { TokenError } from '../errors.ts';
 import { type CatalogOption, isCatalog } from '../options.ts';
 import { toScope } from '../scope/grammar.ts';
 import type { KnownScopes, Scope, ScopeCatalog } from '../scope/index.ts';
-import { isReadRequest, pathTextOfRequest, type Routes, routesOfRequest } from '../scope/request.ts';
+import {
+  isReadRequest,
+  pathTextOfRequest,
+  type Routes,
+  routesOfRequest,
+} from '../scope/request.ts';
 import { candidatesAmong, fold } from '../scope/routes.ts';
 
 /**
@@ -69,7 +74,9 @@ function foreignRoutesOf(catalog: ScopeCatalog): Routes {
       const methods = method === 'HEAD' ? [method, 'GET'] : [method];
       const search = (segments: readonly string[]) => {
         const paths = new Set([segments, segments.map(fold)].map(asPath));
-        return [...paths].flatMap((path) => methods.flatMap((one) => entryAt(one, domain, path) ?? []));
+        return [...paths].flatMap((path) =>
+          methods.flatMap((one) => entryAt(one, domain, path) ?? []),
+        );
       };
       return candidatesAmong(pathTextOfRequest(request), search, isSlashed);
     },

@@ -71,10 +71,7 @@ export class ScopeCatalog implements Iterable<Scope> {
    * @example
    * ScopeCatalog.from(['GET:shop.example/*']); // throws catalog_not_concrete
    */
-  static from(
-    scopes: Iterable<Scope | string>,
-    { withSlash }: CatalogOptions = {},
-  ): ScopeCatalog {
+  static from(scopes: Iterable<Scope | string>, { withSlash }: CatalogOptions = {}): ScopeCatalog {
     if (ScopeCatalog.#is(scopes) && withSlash === undefined) return scopes;
     const { read, refused } = readMembers(toList(scopes), safeParseScope, isConcrete);
     if (refused.length === 0) return ScopeCatalog.#make(ScopeSet.from(read), withSlash);

@@ -19,9 +19,7 @@ const ROUTES = [
 
 const scopeOf = (route: string, method = 'GET'): string =>
   `${method}:${DOMAIN}/${
-    route.endsWith('/*')
-      ? route.slice(1, -2)
-      : `${route.slice(1).replaceAll(/:\w+/g, '{}')}$`
+    route.endsWith('/*') ? route.slice(1, -2) : `${route.slice(1).replaceAll(/:\w+/g, '{}')}$`
   }`;
 
 /** Paths as people write them, and what each of their segments may become. */

@@ -1,4 +1,3 @@
-import { createRequire } from 'node:module';
 import {
   createServer,
   type IncomingMessage,
@@ -6,10 +5,11 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
+import { createRequire } from 'node:module';
 import hapi from '@hapi/hapi';
 import { getRequestListener } from '@hono/node-server';
-import { NestFactory } from '@nestjs/core';
 import { Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { Elysia } from 'elysia';
 import express from 'express';
@@ -107,8 +107,7 @@ function onFindMyWay(name: string, options: object): Make {
   return (routes) => {
     const router = require(name)({
       ...options,
-      defaultRoute: (_: IncomingMessage, response: ServerResponse) =>
-        response.writeHead(404).end(),
+      defaultRoute: (_: IncomingMessage, response: ServerResponse) => response.writeHead(404).end(),
     });
     for (const route of routes) {
       router.on('GET', route, (_: IncomingMessage, response: ServerResponse) =>
@@ -141,7 +140,8 @@ const onItty: Make = (routes) => {
 };
 
 const onElysia: Make = (routes) => {
-  const app = new Elysia();
+  // Compiled, it fails for a path with a quote.
+  const app = new Elysia({ aot: false });
   for (const route of routes) app.get(route, () => fetchAnswer(route));
   return getRequestListener((request) => app.fetch(request));
 };
@@ -155,10 +155,10 @@ function onHapi(router: hapi.ServerOptions['router']): Make {
       server.route({
         method: 'GET',
         path,
-        handler: (_, h) => h.response('').header(ROUTE, encodeURIComponent(route)),
+        handler: (_, h) => h.response('x').header(ROUTE, encodeURIComponent(route)),
       });
     }
-    await server.initialize();
+    await server.start();
     return (request, response) => void listener.emit('request', request, response);
   };
 }

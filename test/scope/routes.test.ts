@@ -156,7 +156,9 @@ describe('an entry that the service writes with a slash at the end', () => {
     expect(ScopeCatalog.from(catalog)).toBe(catalog);
     const more = ScopeCatalog.from([...catalog, at('more$')], { withSlash: catalog.withSlash });
     expect(answer(more, [at('orders$')], request('/orders/'))).toBe(true);
-    expect(answer(ScopeCatalog.from([...catalog]), [at('orders$')], request('/orders/'))).toBe(SPLIT);
+    expect(answer(ScopeCatalog.from([...catalog]), [at('orders$')], request('/orders/'))).toBe(
+      SPLIT,
+    );
   });
 
   it('must be an entry', () => {
