@@ -272,21 +272,20 @@ export class ScopeCatalog implements Iterable<Scope> {
   }
 
   #makeRoutes(): EntryRoutes {
-    const folded = foldEntries(this.#entries);
+    const lookup = this.#lookup;
     const slashed = new Set(this.#withSlash);
-    const originals = new Map([...folded].map(([text, { originals }]) => [text, originals]));
-    const isFolded = this.#entries.every((entry) => originals.has(entry.toString()));
-    if (isFolded) {
-      const shared = { lookup: this.#lookup, index: this.#index, originals: undefined };
-      return new EntryRoutes(this.#lookup, shared, slashed);
+    if (this.#entries.every(({ path }) => path === path.toLowerCase())) {
+      const own = { lookup, index: this.#index, originals: undefined };
+      return new EntryRoutes(lookup, own, slashed);
     }
-    const scopes = [...folded.values()].map((one) => one.folded);
-    const lookup = new ScopeLookup(scopes);
-    return new EntryRoutes(
-      this.#lookup,
-      { lookup, index: new OverlapIndex(scopes), originals },
-      slashed,
-    );
+    const byText = foldEntries(this.#entries);
+    const scopes = [...byText.values()].map(({ folded }) => folded);
+    const folded = {
+      lookup: new ScopeLookup(scopes),
+      index: new OverlapIndex(scopes),
+      originals: new Map([...byText].map(([text, { originals }]) => [text, originals])),
+    };
+    return new EntryRoutes(lookup, folded, slashed);
   }
 
   #unmatched(scopes: readonly Scope[]): ScopeError {
