@@ -109,6 +109,7 @@ const DECISION = {
   path_parameter: true,
   path_dot_segment: true,
   path_double_encoding: true,
+  path_several_routes: true,
   not_covered: true,
 } satisfies Record<Extract<Decision, { readonly allowed: false }>['reason'], true>;
 

@@ -2,8 +2,14 @@ import { withDeadline } from '../deadline.ts';
 import { TokenError } from '../errors.ts';
 import { type CatalogOption, isCatalog } from '../options.ts';
 import { toScope } from '../scope/grammar.ts';
-import type { KnownScopes, ReadRequest, Scope, ScopeCatalog } from '../scope/index.ts';
-import { isReadRequest, type Routes, routesOfRequest, segmentBits } from '../scope/request.ts';
+import type { KnownScopes, Scope, ScopeCatalog } from '../scope/index.ts';
+import {
+  isReadRequest,
+  pathTextOfRequest,
+  type Routes,
+  routesOfRequest,
+} from '../scope/request.ts';
+import { candidatesAmong, fold } from '../scope/routes.ts';
 
 /**
  * The catalogs of accounts. A catalog may be an implementation of the host: call its methods only inside
@@ -49,17 +55,40 @@ export class AccountCatalogs {
 
 /** The routes of a catalog. If another copy of the package or the host made it, asks its `attribute`. */
 function routesOf(catalog: ScopeCatalog): Routes {
-  const attribute = (request: ReadRequest): Scope | undefined =>
+  return ownRoutesOf(catalog) ?? foreignRoutesOf(catalog);
+}
+
+/** Knows only the best entry of each reading: with literals as they are, or as the loosest router does. */
+function foreignRoutesOf(catalog: ScopeCatalog): Routes {
+  const entryAt = (method: string, domain: string, path: string) =>
     askCatalog(() => {
-      const { method, domain, path } = request;
       const entry = catalog.attribute({ method, domain, target: `/${path}` });
       return entry && toScope(entry);
     });
-  const namedSegments = (request: ReadRequest): number => {
-    const entry = attribute(request);
-    return entry === undefined ? 0 : segmentBits(entry.path, false);
+  const isSlashed = ({ path }: Scope) => path === '$';
+  return {
+    attribute: ({ method, domain, path }) => entryAt(method, domain, path),
+    isSettled: () => false,
+    candidates: (request) => {
+      const { method, domain } = request;
+      const methods = method === 'HEAD' ? [method, 'GET'] : [method];
+      const search = (segments: readonly string[]) => {
+        const paths = new Set([segments, segments.map(fold)].map(asPath));
+        return [...paths].flatMap((path) =>
+          methods.flatMap((one) => entryAt(one, domain, path) ?? []),
+        );
+      };
+      return candidatesAmong(pathTextOfRequest(request), search, isSlashed);
+    },
   };
-  return ownRoutesOf(catalog) ?? { attribute, namedSegments };
+}
+
+/** Writes segments so that `attribute` does not decode them: no literal has a percent sign. */
+function asPath(segments: readonly string[]): string {
+  return segments
+    .join('/')
+    .replaceAll('%', '\u00a4')
+    .replace(/[^\w\-.~!$&'()*+,=:@/]+/gu, encodeURIComponent);
 }
 
 function ownRoutesOf(catalog: ScopeCatalog): Routes | undefined {

@@ -17,6 +17,7 @@ import type {
   ScopeDiff,
   ScopeSet,
 } from '../scope/index.ts';
+import { SEVERAL_ROUTES } from '../scope/set.ts';
 import type { Steps } from '../scope/steps.ts';
 import {
   type Explanation,
@@ -323,6 +324,9 @@ export class Decider {
     call: CountedCall,
   ): Verdict | Promise<Verdict> {
     const { catalogs, compiled, events, values } = this.#parts;
+    const { need, held } = refusal;
+    if (compiled.setOf(held).isSplitBy(need))
+      return this.#refuse('ambiguous_request', call, record, SEVERAL_ROUTES);
     const refuseBy = (catalog: KnownScopes | undefined) => {
       const verdict = insufficient(
         compiled.setOf(refusal.held),
@@ -448,7 +452,10 @@ export class Decider {
     if (!explanation.allowed || !reading.ok) return explanation;
     const above = lineages.grantsOf(ancestors, reading.need);
     if (!('refusing' in above)) return explanation;
-    return asRefusal(explained(above.refusing), 'ancestor_insufficient');
+    const refusal = explained(above.refusing);
+    return refusal.reason === SEVERAL_ROUTES
+      ? refusal
+      : asRefusal(refusal, 'ancestor_insufficient');
   }
 
   /** The scopes of a token as a compiled set. */

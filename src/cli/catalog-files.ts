@@ -64,10 +64,9 @@ async function catalogOf(
   const documents = files.filter(({ list }) => list === undefined).map(({ path }) => path);
   const rootName = rootNameOf(granularity);
   const fromDocuments = await catalogFromOpenApi(documents, { granularity, rootName });
-  return ScopeCatalog.from([
-    ...(files.flatMap(({ list }) => list ?? []) as string[]),
-    ...fromDocuments,
-  ]);
+  const listed = files.flatMap(({ list }) => list ?? []) as string[];
+  const { withSlash } = fromDocuments;
+  return ScopeCatalog.from([...listed, ...fromDocuments], { withSlash });
 }
 
 /** Checks one file alone, so that the error can name it: the catalog holds all files together. */

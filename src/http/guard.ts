@@ -161,6 +161,7 @@ export type BearerGuard<out Entry extends string = string> = <const Asked extend
  * | no Bearer token | 401, with a challenge that names no error |
  * | malformed, unknown, expired, revoked or suspended | 401 `invalid_token`, the same for all |
  * | two credentials, or a target or a method that can be read in two ways | 400 `invalid_request` |
+ * | a `Host` header that is not one host with an optional port (on Node) | 400 `invalid_request` |
  * | not covered | 403 `insufficient_scope`, with the scope that would be enough |
  * | not allowed from this address, or from an unknown one | 403 `address_denied`, without a scope |
  * | no use left | 429 `limit_exceeded`; for a rate with `Retry-After`, `RateLimit` and `RateLimit-Policy` |
@@ -218,6 +219,9 @@ class Guard {
     const target = need.target ?? sent;
     if (isAmbiguous(authorization, target)) {
       return this.#refuse(method, { reason: 'ambiguous_credentials' });
+    }
+    if (!hasPlainHost(request)) {
+      return this.#refuse(method, { reason: 'ambiguous_request', detail: 'host_invalid' });
     }
     const value = bearerIn(authorization);
     if (value === undefined) return this.#refuse(method, { reason: 'missing' });
@@ -431,6 +435,20 @@ function isOverridden(request: GuardedRequest, sent: string, target: string): bo
   const headers = request.headers as Headers | IncomingHttpHeaders;
   if (isMethodOverridden(method, headers, sent)) return true;
   return sent !== target && isMethodOverridden(method, {}, target);
+}
+
+/** A host and an optional port, of characters that no URL parser reads as anything else. */
+const HOST = /^(?:[\w\-.]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
+
+/**
+ * Whether the host of a request cannot change its path: some frameworks join `Host` and target to a URL.
+ * The URL of a Fetch request is already such a one, and the guard reads the path that is in it.
+ */
+function hasPlainHost(request: GuardedRequest): boolean {
+  if (isFetch(request)) return true;
+  // Node refuses HTTP/1.1 without a host, and HTTP/2 may have one in another place.
+  const host = headerOf(request, 'host') ?? request.headers[':authority'];
+  return host === undefined || (typeof host === 'string' && HOST.test(host));
 }
 
 /** The raw target. A Fetch request has been parsed before, so its URL is normalized. */

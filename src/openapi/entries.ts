@@ -56,11 +56,21 @@ export class Entries {
       operations.every(({ deprecated }) => deprecated);
     const isMerged = ({ operations }: OpenApiEntry) =>
       operations.some(({ path }) => path !== operations[0]?.path);
+    const withSlash = entries.filter(isWithSlash).map(({ scope }) => scope);
     return {
-      catalog: ScopeCatalog.from(entries.map(({ scope }) => scope)),
+      catalog: ScopeCatalog.from(
+        entries.map(({ scope }) => scope),
+        { withSlash },
+      ),
       entries,
       deprecated: entries.filter(isDeprecated).map(({ scope }) => scope),
       merged: entries.filter(isMerged),
     };
   }
+}
+
+/** Whether the documents write each path of an entry with a slash at the end, alone or also without. */
+function isWithSlash({ operations }: OpenApiEntry): boolean {
+  const paths = new Set(operations.map(({ path }) => path.replaceAll(/\{[^{}]*\}/g, '{}')));
+  return [...paths].every((path) => path.endsWith('/') || paths.has(`${path}/`));
 }

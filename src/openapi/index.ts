@@ -34,7 +34,8 @@ export type { OpenApiOptions } from './options.ts';
  *
  * Operations that need the same scope share one entry ({@link readOpenApi} reports which do). Ports
  * and schemes are dropped. Variables of a server take every value of their `enum`, else the default. A
- * slash at the end of a path makes no difference. `x-scope` on an operation replaces the path, base
+ * slash at the end of a path is not part of the scope, but the catalog remembers it
+ * (`catalog.withSlash`), so that a request with it belongs to this entry alone. `x-scope` on an operation replaces the path, base
  * path included, as it is written: `"x-scope": "orders/{id}/export$"`.
  *
  * @throws {ScopeError} `catalog_not_concrete`, with a message that lists the problems of all documents

@@ -1,6 +1,5 @@
 import { meet } from './algebra.ts';
 import { MAX_NAMED_SCOPES, MAX_PATH_LENGTH, MAX_SCOPE_LENGTH, MAX_SCOPES } from './bounds.ts';
-import { getOrMake } from './collections.ts';
 import { describeRefused, type RefusedScope, ScopeError } from './errors.ts';
 import { parseScope, type Scope, safeParseScope, toScope } from './grammar.ts';
 import { type LintFinding, lint } from './lint.ts';
@@ -10,12 +9,11 @@ import { OverlapIndex, patternsOf } from './overlap.ts';
 import {
   type ReadRequest,
   type RequestReading,
-  type Routes,
   readOnce,
   readRoutedRequest,
   type ScopeRequest,
-  segmentBits,
 } from './request.ts';
+import { EntryRoutes, foldEntries } from './routes.ts';
 import { ScopeSet } from './set.ts';
 import { atOnce, inSteps, type Steps } from './steps.ts';
 import { suggestions } from './suggest.ts';
@@ -26,6 +24,16 @@ export interface Expansion {
   readonly granted: string[];
   /** Those of them that were requested as they are and are below an entry without being one. */
   readonly narrowed: string[];
+}
+
+/** What a catalog knows of a service beside its entries. */
+export interface CatalogOptions {
+  /**
+   * The entries whose path the service writes with a slash at the end: `GET:shop.example/orders$` for
+   * `GET /orders/`. Without it, some routers take `/orders/` for `/orders/{}` with an empty value, so a
+   * token must cover both. `catalogFromOpenApi` takes it from the document. @default none
+   */
+  readonly withSlash?: Iterable<Scope | string> | undefined;
 }
 
 /**
@@ -42,35 +50,30 @@ export class ScopeCatalog implements Iterable<Scope> {
   readonly #entries: readonly Scope[];
   readonly #lookup: ScopeLookup;
   #builtIndex: OverlapIndex | undefined;
-  /** Whether an entry has a literal segment where a scope has `{}`, by the text of the scope. */
-  readonly #isRivaled = new Map<string, boolean>();
-  readonly #routes: Routes = {
-    attribute: (request) => this.attribute(request),
-    namedSegments: (request, by) => this.#namedSegments(request, by),
-  };
+  readonly #withSlash: readonly string[];
+  /** Absent for the scopes of a token, which read no requests. */
+  readonly #routes: EntryRoutes | undefined;
 
-  private constructor(entries: Iterable<Scope>) {
+  private constructor(entries: Iterable<Scope>, withSlash?: ScopeSet) {
     this.#entries = [...entries];
     this.#lookup = new ScopeLookup(this.#entries);
+    this.#withSlash = withSlash?.toArray() ?? [];
+    this.#routes = withSlash && this.#makeRoutes();
   }
 
   /**
    * Makes a catalog of scopes or texts. With an empty catalog, nothing can be requested.
    *
    * @throws {ScopeError} `catalog_not_concrete`, naming every member that is not a scope or has a
-   * wildcard; `scopes_required` when `scopes` is not a list
+   * wildcard; `scopes_required` when `scopes` is not a list; `scope_unmatched` when `withSlash` has a
+   * scope that is not an entry
    * @example
    * ScopeCatalog.from(['GET:shop.example/*']); // throws catalog_not_concrete
    */
-  static from(scopes: Iterable<Scope | string>): ScopeCatalog {
-    if (ScopeCatalog.#is(scopes)) return scopes;
+  static from(scopes: Iterable<Scope | string>, { withSlash }: CatalogOptions = {}): ScopeCatalog {
+    if (ScopeCatalog.#is(scopes) && withSlash === undefined) return scopes;
     const { read, refused } = atOnce(readMembers(toList(scopes), safeParseScope, isConcrete));
-    if (refused.length === 0) {
-      const catalog = new ScopeCatalog(ScopeSet.from(read));
-      // Not lazily: building it for a large catalog would block a request.
-      atOnce(catalog.#index());
-      return catalog;
-    }
+    if (refused.length === 0) return ScopeCatalog.#make(ScopeSet.from(read), withSlash);
     throw new ScopeError(
       'catalog_not_concrete',
       `an entry of a catalog names one method, one domain and a path, unlike ${describeRefused(refused)}`,
@@ -87,9 +90,29 @@ export class ScopeCatalog implements Iterable<Scope> {
     return new ScopeCatalog(ScopeSet.from(scopes));
   }
 
+  static #make(entries: ScopeSet, withSlash: CatalogOptions['withSlash'] = []): ScopeCatalog {
+    const slashed = ScopeSet.from(withSlash);
+    const texts = new Set(entries.toArray());
+    const refused = slashed.toArray().filter((scope) => !texts.has(scope));
+    if (refused.length === 0) return new ScopeCatalog(entries, slashed);
+    throw new ScopeError(
+      'scope_unmatched',
+      `withSlash names entries of the catalog, unlike ${describeRefused(refused.map((scope) => ({ scope })))}`,
+      { refused: refused.map((scope) => ({ scope })) },
+    );
+  }
+
   /** The number of entries. */
   get size(): number {
     return this.#entries.length;
+  }
+
+  /**
+   * The entries whose path the service writes with a slash at the end, in canonical order: for the
+   * option of the same name of {@link ScopeCatalog.from}, when you make a catalog of this one.
+   */
+  get withSlash(): readonly string[] {
+    return this.#withSlash;
   }
 
   /**
@@ -141,7 +164,11 @@ export class ScopeCatalog implements Iterable<Scope> {
    * Reads a request like `readRequest`, for a service whose endpoints are the entries of this catalog.
    * No `{}` of a scope matches a literal segment of the request's entry. So
    * `GET:shop.example/orders/{}$` does not allow `/orders/export` if that is an entry of its own.
-   * Never throws.
+   *
+   * Servers may take a request to several entries, because routers ignore case or decode characters
+   * (`/orders/EXPORT`, `/orders/%65xport`), take a slash at the end for an empty value, run handlers of
+   * GET for HEAD, or choose the first of two entries that cross. Then the scopes must cover all of
+   * these entries; if they cover only some, the reason is `path_several_routes`. Never throws.
    *
    * @example
    * const reading = catalog.readRequest({ method: 'GET', domain: 'shop.example', target: '/orders/export' });
@@ -197,14 +224,14 @@ export class ScopeCatalog implements Iterable<Scope> {
 
   /**
    * Finds what is allowed but probably not intended: nested entries, entries of a token service, hosts
-   * that a wildcard for the hosts below them does not include, and parameters of routes. In this
-   * order, each in canonical order.
+   * that a wildcard for the hosts below them does not include, parameters of routes, entries that differ
+   * only in case, and entries that cross. In this order, each in canonical order.
    *
    * @example
    * ScopeCatalog.from(['POST:shop.example/token']).lint()[0]?.code; // 'token_service'
    */
   lint(): LintFinding[] {
-    return lint(this.#entries);
+    return lint(this.#entries, atOnce(this.#index()));
   }
 
   /**
@@ -258,19 +285,21 @@ export class ScopeCatalog implements Iterable<Scope> {
     return this.#builtIndex;
   }
 
-  #namedSegments(request: ReadRequest, by: Scope): number {
-    const scope = by.toString();
-    if (this.#isRivaled.get(scope) === false) return 0;
-    const entry = this.attribute(request);
-    if (entry === undefined) return 0;
-    if (entry.toString() === scope) {
-      getOrMake(this.#isRivaled, scope, () => {
-        const templates = segmentBits(by.path, true);
-        const rivals = atOnce(this.#index()).find('overlapping', patternsOf(by));
-        return rivals.some(({ path }) => (segmentBits(path, false) & templates) !== 0);
-      });
+  #makeRoutes(): EntryRoutes {
+    const lookup = this.#lookup;
+    const slashed = new Set(this.#withSlash);
+    if (this.#entries.every(({ path }) => path === path.toLowerCase())) {
+      const own = { lookup, index: atOnce(this.#index()), originals: undefined };
+      return new EntryRoutes(lookup, own, slashed);
     }
-    return segmentBits(entry.path, false);
+    const byText = foldEntries(this.#entries);
+    const scopes = [...byText.values()].map(({ folded }) => folded);
+    const folded = {
+      lookup: new ScopeLookup(scopes),
+      index: new OverlapIndex(scopes),
+      originals: new Map([...byText].map(([text, { originals }]) => [text, originals])),
+    };
+    return new EntryRoutes(lookup, folded, slashed);
   }
 
   #unmatched(scopes: readonly Scope[]): ScopeError {

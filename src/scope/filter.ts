@@ -1,6 +1,6 @@
 import { pathCovers, pathMeet } from './algebra.ts';
 import { makeScope, type Scope, safeParseScope } from './grammar.ts';
-import { isReadRequest, type ReadRequest } from './request.ts';
+import { candidatesOf, isReadRequest, type ReadRequest } from './request.ts';
 
 /** How a held scope must relate to the scope that is searched for. */
 export type ScopeMatch = 'overlaps' | 'covers' | 'exact';
@@ -38,9 +38,12 @@ export function scopesFilter(
  * a set of the whole list, which takes longer to compile.
  */
 export function candidatesFor(need: ReadRequest | Scope, held: readonly string[]): string[] {
-  const { method, domain, path } = need;
-  const asked = isReadRequest(need) ? makeScope(method, domain, `${path}$`) : need;
-  return held.filter(matching(asked, 'covers'));
+  if (!isReadRequest(need)) return held.filter(matching(need, 'covers'));
+  const { method, domain } = need;
+  const matches = candidatesOf(need).map(({ path: { text, start, end } }) =>
+    matching(makeScope(method, domain, `${text.slice(start, end)}$`), 'covers'),
+  );
+  return held.filter((text) => matches.some((isMatch) => isMatch(text)));
 }
 
 /** Tests a part of a text without slicing it out, which would allocate. */

@@ -1,5 +1,5 @@
 export { covers, meet, overlaps } from './algebra.ts';
-export { type Expansion, ScopeCatalog } from './catalog.ts';
+export { type CatalogOptions, type Expansion, ScopeCatalog } from './catalog.ts';
 export { type RefusedScope, ScopeError, type ScopeErrorCode } from './errors.ts';
 export type { KnownScopes, NearMiss, ScopeExplanation } from './explain.ts';
 export { parseScope, type Scope, type ScopeReading, safeParseScope } from './grammar.ts';

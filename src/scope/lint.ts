@@ -1,5 +1,8 @@
+import { pathCovers } from './algebra.ts';
 import { getOrMake } from './collections.ts';
 import type { Scope } from './grammar.ts';
+import { type OverlapIndex, patternsOf } from './overlap.ts';
+import { foldEntries } from './routes.ts';
 import { ScopeSet } from './set.ts';
 
 /** Something in a catalog that is allowed but probably not intended. */
@@ -9,9 +12,12 @@ export interface LintFinding {
    * everything that is added below it later. `token_service`: an entry is the token service itself, so
    * a token with it can mint tokens. `apex`: a host has others below it, whose wildcard `*.` does not
    * include it. `parameter`: a segment begins with `:`, like the parameter of a route. It matches only
-   * that text; use `{}` to match any segment.
+   * that text; use `{}` to match any segment. `case`: entries differ only in the case of their letters,
+   * and routers that ignore case serve one of them for all. `crossing`: an entry and others overlap, and
+   * none is more specific, so the order of the routes decides. A request of several entries needs all of
+   * them.
    */
-  readonly code: 'nested' | 'token_service' | 'apex' | 'parameter';
+  readonly code: 'nested' | 'token_service' | 'apex' | 'parameter' | 'case' | 'crossing';
   /** The entries in question, in canonical order. */
   readonly scopes: readonly string[];
   /** What it means, for people. */
@@ -21,8 +27,11 @@ export interface LintFinding {
 /** Segments that begin with a colon, without the end mark. */
 const PARAMETER = /(?<=^|\/):[^/$][^/]*?(?=\/|\$?$)/g;
 
-/** @param entries in canonical order */
-export function lint(entries: readonly Scope[]): LintFinding[] {
+/**
+ * @param entries in canonical order
+ * @param index of the entries
+ */
+export function lint(entries: readonly Scope[], index: OverlapIndex): LintFinding[] {
   const found: LintFinding[] = [];
   const add = (code: LintFinding['code'], scopes: readonly Scope[], message: string): void => {
     found.push({ code, scopes: scopes.map(String), message });
@@ -50,7 +59,30 @@ export function lint(entries: readonly Scope[]): LintFinding[] {
     const { name, meant } = parameter;
     add('parameter', [entry], `${entry} stands for "${name}" alone; ${meant} stands for any`);
   }
+  for (const { originals } of foldEntries(entries).values()) {
+    if (originals.length === 1) continue;
+    add('case', originals, `routers that ignore case serve only one of ${originals.join(', ')}`);
+  }
+  for (const entry of entries) {
+    const others = crossedBy(entry, index);
+    if (others.length === 0) continue;
+    add(
+      'crossing',
+      [entry, ...others],
+      `the order of the routes decides whether ${entry} or ${others.join(', ')} serves a request of both`,
+    );
+  }
   return found;
+}
+
+/** Crossing entries that are looked at for one entry. */
+const MAX_CROSSINGS = 100;
+
+/** The later entries that cross an entry: they overlap, and neither covers the other. */
+function crossedBy(entry: Scope, index: OverlapIndex): Scope[] {
+  return index
+    .find('crossing', patternsOf(entry), MAX_CROSSINGS)
+    .filter((other) => String(entry) < String(other) && !pathCovers(other.path, entry.path));
 }
 
 /** The first segment of a scope that is like the parameter of a route, and the scope that was meant. */

@@ -118,6 +118,26 @@ export class ScopeLookup {
     return undefined;
   }
 
+  /** Like {@link ScopeLookup.find}, but all of them up to a limit, the most specific first. */
+  findAll(method: string, domain: string, path: PathText, limit: number): Scope[] {
+    const groupCount = this.#findGroups(method, domain);
+    if (groupCount === 0) return [];
+    const shapes = this.#shapesFor[this.#hashPrefixes(path)] as readonly Shape[];
+    if (shapes.length * groupCount > MAX_PROBES) {
+      return this.#bySpecificityIndex().find('covering', toPatterns(method, domain, path), limit);
+    }
+    const found: Scope[] = [];
+    for (const shape of shapes) {
+      if (shape.isClosed && !path.isClosed) continue;
+      const hash = hashAs(shape);
+      for (let group = 0; group < groupCount; group++) {
+        const index = this.#lookUp(hash, groups[group] as number, path, shape);
+        if (index !== -1 && found.push(this.#scopes[index] as Scope) === limit) return found;
+      }
+    }
+    return found;
+  }
+
   #findGroups(method: string, domain: string): number {
     let count = this.#addGroups(domain, method, 0);
     if (this.#wildcardLengths === 0) return count;
@@ -184,8 +204,7 @@ export class ScopeLookup {
   }
 
   #findInIndex(query: Patterns, named: number, except: number): Scope | undefined {
-    this.#index ??= new OverlapIndex(this.#bySpecificity());
-    const found = this.#index.find('covering', query, 2, named);
+    const found = this.#bySpecificityIndex().find('covering', query, 2, named);
     return found.find((scope) => scope !== this.#scopes[except]);
   }
 
@@ -206,6 +225,11 @@ export class ScopeLookup {
     table[slot + 1] = index + 1;
     this.#groupAt.push(group);
     this.#shapeAt.push(shape);
+  }
+
+  #bySpecificityIndex(): OverlapIndex {
+    this.#index ??= new OverlapIndex(this.#bySpecificity());
+    return this.#index;
   }
 
   #bySpecificity(): Scope[] {

@@ -21,7 +21,10 @@ export interface ScopeRequest {
   readonly target: string;
 }
 
-/** Why a request is refused before any scope is checked. */
+/**
+ * Why a request is refused before any scope is checked; with `path_several_routes` after that: some
+ * servers take it to another entry of the catalog, and the scopes cover only some of these entries.
+ */
 export type RequestReason =
   | 'method_invalid'
   | 'domain_invalid'
@@ -36,14 +39,15 @@ export type RequestReason =
   | 'path_encoded_control'
   | 'path_parameter'
   | 'path_dot_segment'
-  | 'path_double_encoding';
+  | 'path_double_encoding'
+  | 'path_several_routes';
 
 declare const unambiguous: unique symbol;
 
 /**
  * A request that has only one meaning. Made only by {@link readRequest} and by `catalog.readRequest`.
- * The latter finds its entry of the catalog, and no `{}` of a scope matches the literal segments of
- * that entry.
+ * The latter finds the entries of the catalog that servers may take it to. No `{}` of a scope matches
+ * the literal segments of such an entry.
  */
 export interface ReadRequest {
   /** In upper case. */
@@ -85,8 +89,24 @@ export function readRequest(request: ScopeRequest): RequestReading {
 export interface Routes {
   /** The most specific entry that covers a request. */
   attribute(request: ReadRequest): Scope | undefined;
-  /** The literal segments of this entry, as bits; 0 if none of any entry rivals a `{}` of `by`. */
-  namedSegments(request: ReadRequest, by: Scope): number;
+  /** Whether a scope that covers a request also covers all candidates. False if that takes more work. */
+  isSettled(request: ReadRequest, by: Scope): boolean;
+  /** All ways in which servers may read a request. At least one; scopes must cover each of them. */
+  candidates(request: ReadRequest): readonly Candidate[];
+}
+
+/** A way in which servers may read a request. */
+export interface Candidate {
+  /** With the literals of its entry as the entry writes them. */
+  readonly path: PathText;
+  /** The literal segments of its entry, as bits. No `{}` of a scope matches them. */
+  readonly named: number;
+}
+
+/** The path of a request inside the text that it was read from. */
+export interface RequestPath extends PathText {
+  /** The path as it was sent, without a slash at either end, if it is not the text. */
+  readonly written: string | undefined;
 }
 
 /** Like {@link readRequest}, for a service whose routes are known. */
@@ -121,13 +141,23 @@ export function readOnce(request: ScopeRequest | ReadRequest): RequestReading {
 }
 
 /** The path of a request inside the text that it was read from. */
-export function pathTextOfRequest(request: ReadRequest): PathText {
+export function pathTextOfRequest(request: ReadRequest): RequestPath {
   return UnambiguousRequest.pathTextOf(request);
 }
 
 /** The routes that a request was read with. */
 export function routesOfRequest(request: ReadRequest): Routes | undefined {
   return UnambiguousRequest.routesOf(request);
+}
+
+/** Whether the path of a request ends in a slash. That of the root does. */
+export function hasTrailingSlash({ text, start, end }: PathText): boolean {
+  return start === end || text.charCodeAt(end) === SLASH;
+}
+
+/** The ways in which servers may read a request that was read with routes. Computed once. */
+export function candidatesOf(request: ReadRequest): readonly Candidate[] {
+  return UnambiguousRequest.candidatesOf(request);
 }
 
 /** The request with these routes, unless it was read with others. */
@@ -173,10 +203,11 @@ class UnambiguousRequest implements ReadRequest {
   declare readonly [unambiguous]: true;
   readonly #method: string;
   readonly #domain: string;
-  readonly #path: PathText;
+  readonly #path: RequestPath;
   readonly #routes: Routes | undefined;
+  #candidates: readonly Candidate[] | undefined;
 
-  constructor(method: string, domain: string, path: PathText, routes: Routes | undefined) {
+  constructor(method: string, domain: string, path: RequestPath, routes: Routes | undefined) {
     this.#method = method;
     this.#domain = domain;
     this.#path = path;
@@ -187,12 +218,18 @@ class UnambiguousRequest implements ReadRequest {
     return typeof value === 'object' && value !== null && #path in value;
   }
 
-  static pathTextOf(request: ReadRequest): PathText {
+  static pathTextOf(request: ReadRequest): RequestPath {
     return (request as UnambiguousRequest).#path;
   }
 
   static routesOf(request: ReadRequest): Routes | undefined {
     return (request as UnambiguousRequest).#routes;
+  }
+
+  static candidatesOf(request: ReadRequest): readonly Candidate[] {
+    const read = request as UnambiguousRequest;
+    read.#candidates ??= read.#routes?.candidates(read) ?? [{ path: read.#path, named: 0 }];
+    return read.#candidates;
   }
 
   get method(): string {
@@ -209,7 +246,7 @@ class UnambiguousRequest implements ReadRequest {
   }
 }
 
-type PathReading = ({ readonly ok: true } & PathText) | ReturnType<typeof refuse>;
+type PathReading = ({ readonly ok: true } & RequestPath) | ReturnType<typeof refuse>;
 
 function refuse(reason: RequestReason): {
   readonly ok: false;
@@ -224,14 +261,15 @@ function readTarget(target: unknown): PathReading {
   if (target.charCodeAt(0) !== SLASH) return refuse('path_not_absolute');
   const end = plainEnd(target);
   if (end === 0 || target.includes('#', end)) return readUnusual(target);
-  const hasTrailingSlash = target.charCodeAt(end - 1) === SLASH;
+  const isSlashed = target.charCodeAt(end - 1) === SLASH;
   return {
     ok: true,
     text: target,
     start: 1,
-    end: hasTrailingSlash && end > 1 ? end - 1 : end,
+    end: isSlashed && end > 1 ? end - 1 : end,
     isClosed: true,
     severed: 0,
+    written: undefined,
   };
 }
 
@@ -277,7 +315,8 @@ function readUnusual(target: string): PathReading {
   if (/[^\w\-.~!$&'()*+,;=:@|[\]^%/]/.test(path)) return refuse('path_illegal_character');
   if (/%(?![\dA-Fa-f]{2})/.test(path)) return refuse('path_bad_encoding');
   if (path.includes('//')) return refuse('path_empty_segment');
-  const segments = path.replace(/\/$/, '').slice(1).split('/');
+  const written = path.replace(/\/$/, '').slice(1);
+  const segments = written.split('/');
   let severed = 0;
   for (const [position, segment] of segments.entries()) {
     const reason = checkSegment(segment);
@@ -286,8 +325,9 @@ function readUnusual(target: string): PathReading {
     const cut = position === segments.length - 1 ? /^%(?:3F|23)/i : /%(?:3F|23)/i;
     if (position < MAX_PATH_SEGMENTS && cut.test(segment)) severed |= FIRST_SEGMENT >>> position;
   }
-  const text = segments.map(normalize).join('/');
-  return { ok: true, text, start: 0, end: text.length, isClosed: true, severed };
+  const normal = segments.map(normalize).join('/');
+  const text = path.endsWith('/') ? `${normal}/` : normal;
+  return { ok: true, text, start: 0, end: normal.length, isClosed: true, severed, written };
 }
 
 function checkSegment(segment: string): RequestReason | undefined {

@@ -13,6 +13,7 @@ import { toList } from './list.ts';
 import { ScopeLookup } from './lookup.ts';
 import { OverlapIndex, patternsOf } from './overlap.ts';
 import {
+  candidatesOf,
   isReadRequest,
   type ReadRequest,
   type RequestReason,
@@ -20,7 +21,6 @@ import {
   routesOfRequest,
   type ScopeRequest,
   scopeOfRequest,
-  segmentBits,
 } from './request.ts';
 import { atOnce, filterInSteps, inSteps, type Steps } from './steps.ts';
 
@@ -46,6 +46,9 @@ export interface ScopeDiff {
 }
 
 type Scopes = Iterable<Scope | string>;
+
+/** The reason if a set covers some of the entries that servers may take a request to. */
+export const SEVERAL_ROUTES = 'path_several_routes';
 
 /**
  * A set of scopes, such as the scopes of a token. Immutable; its members are in canonical order and
@@ -138,7 +141,9 @@ export class ScopeSet implements Iterable<Scope> {
     const reading = readOnce(request);
     if (!reading.ok) return { allowed: false, reason: reading.reason };
     const by = this.grantOf(reading.request);
-    return by === undefined ? { allowed: false, reason: 'not_covered' } : { allowed: true, by };
+    if (by !== undefined) return { allowed: true, by };
+    const isSplit = this.isSplitBy(reading.request);
+    return { allowed: false, reason: isSplit ? SEVERAL_ROUTES : 'not_covered' };
   }
 
   /**
@@ -163,6 +168,7 @@ export class ScopeSet implements Iterable<Scope> {
     const by = this.grantOf(asked);
     const { needed, known } = ask(() => nameNeed(asked, catalog));
     if (by !== undefined) return { allowed: true, by, needed, known };
+    if (this.isSplitBy(asked)) return { allowed: false, reason: SEVERAL_ROUTES };
     const smallest = isReadRequest(asked) ? scopeOfRequest(asked) : asked;
     const nearest = this.nearestTo(smallest) ?? this.#namedMiss(smallest);
     return {
@@ -187,12 +193,33 @@ export class ScopeSet implements Iterable<Scope> {
    */
   grantOf(need: ReadRequest | Scope): Scope | undefined {
     if (!isReadRequest(need)) return this.coverOf(need);
-    const by = this.#lookUp().grantOf(need);
-    if (by === undefined || !by.path.includes('{')) return by;
-    // The server routes by the literal segments of the entry, so they are not values for a `{}`.
-    const named = routesOfRequest(need)?.namedSegments(need, by) ?? 0;
-    if ((named & segmentBits(by.path, true)) === 0) return by;
-    return this.#lookUp().grantOf(need, named);
+    const lookup = this.#lookUp();
+    const by = lookup.grantOf(need);
+    const routes = routesOfRequest(need);
+    if (routes === undefined || (by !== undefined && routes.isSettled(need, by))) return by;
+    const { method, domain } = need;
+    let first: Scope | undefined;
+    for (const { path, named } of candidatesOf(need)) {
+      const grant = lookup.find(method, domain, path, named);
+      if (grant === undefined) return undefined;
+      first ??= grant;
+    }
+    return first;
+  }
+
+  /**
+   * Whether members cover some but not all of the entries that servers may take a request to.
+   *
+   * @internal
+   */
+  isSplitBy(need: ReadRequest | Scope): boolean {
+    if (!isReadRequest(need)) return false;
+    const { method, domain } = need;
+    const candidates = candidatesOf(need);
+    const isCovered = candidates.map(
+      ({ path, named }) => this.#lookUp().find(method, domain, path, named) !== undefined,
+    );
+    return isCovered.includes(true) && isCovered.includes(false);
   }
 
   /**

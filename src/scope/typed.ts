@@ -1,4 +1,4 @@
-import { type Expansion, ScopeCatalog } from './catalog.ts';
+import { type CatalogOptions, type Expansion, ScopeCatalog } from './catalog.ts';
 
 /**
  * The method of a scope: the names that editors should offer, or any other name in upper case. The
@@ -97,8 +97,9 @@ export type AskedScope<Entry extends string, Asked extends string> = string exte
  */
 export function defineCatalog<const Entry extends string = never>(
   entries: readonly CheckedEntries<Entry>[],
+  options?: CatalogOptions,
 ): TypedCatalog<Canonical<Entry>> {
-  return ScopeCatalog.from(entries) as TypedCatalog<Canonical<Entry>>;
+  return ScopeCatalog.from(entries, options) as TypedCatalog<Canonical<Entry>>;
 }
 
 /**

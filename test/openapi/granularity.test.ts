@@ -180,17 +180,51 @@ describe('the default granularity', () => {
   });
 });
 
+describe('the slash at the end of a path', () => {
+  it.each<[paths: readonly string[], withSlash: readonly string[]]>([
+    [['/orders', '/orders/{id}'], []],
+    [
+      ['/orders/', '/orders/{id}/', '/bills'],
+      ['orders$', 'orders/{}$'],
+    ],
+    [
+      ['/orders', '/orders/', '/orders/{id}', '/orders/{key}/'],
+      ['orders$', 'orders/{}$'],
+    ],
+    [['/orders/{id}', '/orders/{id}.pdf/'], []],
+    [['/'], ['$']],
+  ])('is remembered of %j: %j', async (paths, withSlash) => {
+    const catalog = await catalogFromOpenApi(shop(paths));
+
+    expect(catalog.withSlash).toEqual(withSlash.map((path) => `GET:shop.example/${path}`));
+  });
+
+  it('leaves a request with it to the entry alone', async () => {
+    const opens = async (paths: readonly string[], target: string) => {
+      const catalog = await catalogFromOpenApi(shop(paths));
+      const reading = catalog.readRequest({ method: 'GET', domain: 'shop.example', target });
+      return reading.ok && ScopeSet.from(['GET:shop.example/orders$']).allows(reading.request);
+    };
+
+    expect(await opens(['/orders/', '/orders/{id}/'], '/orders/')).toMatchObject({ allowed: true });
+    expect(await opens(['/orders', '/orders/{id}'], '/orders/')).toEqual({
+      allowed: false,
+      reason: 'path_several_routes',
+    });
+  });
+});
+
 describe('a token with scopes of an OpenAPI catalog', () => {
   const document = shop(['/orders', '/orders/{id}', '/orders/export', '/files/{path+}']);
 
   it.each([
-    ['orders$', ['/orders', '/orders/', '/orders?x=1'], ['/orders/7', '/orders/export', '/']],
+    ['orders$', ['/orders', '/orders?x=1'], ['/orders/7', '/orders/export', '/', '/orders/']],
     [
       'orders/{}$',
       ['/orders/7', '/orders/%65xport2'],
       ['/orders', '/orders/export', '/orders/7/a'],
     ],
-    ['orders/export$', ['/orders/export', '/orders/%65xport'], ['/orders/7', '/orders']],
+    ['orders/export$', ['/orders/export'], ['/orders/7', '/orders', '/orders/%65xport']],
     ['files', ['/files', '/files/a/b'], ['/orders', '/']],
   ])('with the scope %s opens only its own operation', async (path, opened, closed) => {
     const catalog = await catalogFromOpenApi(document);

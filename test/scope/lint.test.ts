@@ -17,11 +17,18 @@ describe('ScopeCatalog.lint', () => {
         ['nested', 'GET:d.example/a', 'GET:d.example/a/b/c'],
       ],
     ],
-    [['GET:d.example/a$', 'GET:d.example/a/b', 'GET:d.example/a/{}$'], []],
+    [
+      ['GET:d.example/a$', 'GET:d.example/a/b', 'GET:d.example/a/{}$'],
+      [['crossing', 'GET:d.example/a/b', 'GET:d.example/a/{}$']],
+    ],
+    [['GET:d.example/a$', 'GET:d.example/a/b$', 'GET:d.example/a/{}$'], []],
     [['GET:d.example/{}', 'POST:d.example/a/b$'], []],
     [
       ['GET:d.example/{}/b', 'GET:d.example/a/b/c$', 'GET:d.example/a/{}/c$'],
-      [['nested', 'GET:d.example/{}/b', 'GET:d.example/a/b/c$']],
+      [
+        ['nested', 'GET:d.example/{}/b', 'GET:d.example/a/b/c$'],
+        ['crossing', 'GET:d.example/a/{}/c$', 'GET:d.example/{}/b'],
+      ],
     ],
     [
       ['GET:d.example/a', 'GET:d.example/a$', 'GET:d.example/a/{}$'],
@@ -49,7 +56,27 @@ describe('ScopeCatalog.lint', () => {
       ],
     ],
     [['GET:d.example/a/:id$'], [['parameter', 'GET:d.example/a/:id$']]],
-    [['GET:d.example/a/{}$', 'GET:d.example/:$', 'GET:d.example/a/:'], []],
+    [['GET:d.example/a/{}$', 'GET:d.example/:$', 'GET:d.example/a/:$'], []],
+    [
+      ['GET:d.example/ME$', 'GET:d.example/me$', 'POST:d.example/me$', 'GET:d.example/me'],
+      [
+        ['nested', 'GET:d.example/me', 'GET:d.example/me$'],
+        ['case', 'GET:d.example/ME$', 'GET:d.example/me$'],
+      ],
+    ],
+    [
+      [
+        'GET:d.example/p/b/{}$',
+        'GET:d.example/p/{}/c$',
+        'POST:d.example/p/{}/c$',
+        'GET:d.example/p/{}/{}$',
+      ],
+      [['crossing', 'GET:d.example/p/b/{}$', 'GET:d.example/p/{}/c$']],
+    ],
+    [
+      ['GET:d.example/a', 'GET:d.example/{}/b$', 'GET:d.example/{}/{}$'],
+      [['crossing', 'GET:d.example/a', 'GET:d.example/{}/b$', 'GET:d.example/{}/{}$']],
+    ],
     [['GET:d.example/a:id', 'GET:d.example/a/7:cancel', 'GET:d.example/a/id:'], []],
   ])('reports for %j the findings %j', (scopes, findings) => {
     expect(found(scopes)).toEqual(findings);

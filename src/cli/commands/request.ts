@@ -31,7 +31,7 @@ export function describeRequest({ method, domain, target }: ScopeRequest): strin
   return printable(`${method} ${domain} ${path}`);
 }
 
-/** Explains why a request is refused before any scope is looked at. */
+/** Explains why a request is refused, whatever else the scopes cover. */
 export const REQUEST_REASONS: Readonly<Record<RequestReason, string>> = {
   method_invalid: 'a method is a name in upper case, such as GET',
   domain_invalid:
@@ -48,4 +48,6 @@ export const REQUEST_REASONS: Readonly<Record<RequestReason, string>> = {
   path_parameter: 'some servers drop everything after a ";"',
   path_dot_segment: 'the path contains a segment of dots, which some servers resolve',
   path_double_encoding: 'the path is encoded twice, and some servers decode it twice',
+  path_several_routes:
+    'some servers take it to another endpoint, which the scopes do not cover: write it as the catalog does',
 };
