@@ -248,8 +248,8 @@ export class Decider {
     const grantedBy = by.toString();
     events.verified(record, grantedBy, now);
     usage?.used(record.id, grantedBy, now);
-    // A use of a token is also a use of each ancestor.
-    for (const grant of above) usage?.used(grant.id, grant.by.toString(), now);
+    // A use of a token also says that each ancestor is needed.
+    for (const grant of above) usage?.derivedUsed(grant.id, grant.by.toString(), now);
     this.#activate(claim, now);
     const token = tokenOf(lineages.within(record, ancestors), now, masked);
     return Object.freeze({ ok: true, token, grantedBy });
@@ -313,7 +313,10 @@ export class Decider {
     const isLive = reason === undefined && narrowed.scopes.length > 0;
     const isUsable = isLive && (!countsAsUse || (await this.#takeUse(claim, { now, address })));
     if (!isUsable) usage?.refused(narrowed.id, now);
-    else for (const id of idsOf(narrowed)) usage?.used(id, OTHER_SCOPES, now);
+    else {
+      usage?.used(narrowed.id, OTHER_SCOPES, now);
+      for (const id of narrowed.ancestors ?? []) usage?.derivedUsed(id, OTHER_SCOPES, now);
+    }
     const isSuspended = reason === 'suspended' || reason === 'ancestor_suspended';
     // Not live, but it may be again.
     const isPaused = isSuspended || (reason === undefined && !isLive);
@@ -450,10 +453,6 @@ function countedOf({ record, ancestors }: Claim): readonly TokenRecord[] {
     each !== undefined && isCounted(each);
   if (!isLimited(record) && !ancestors.some(isLimited)) return NO_RECORDS;
   return [record, ...ancestors].filter(isLimited);
-}
-
-function idsOf({ id, ancestors = [] }: TokenRecord): readonly TokenId[] {
-  return [id, ...ancestors];
 }
 
 /**

@@ -3,6 +3,7 @@ import type { ScanQuery } from '../store.ts';
 import { isCount, isTime } from '../store-answers.ts';
 import { type StoreCallOptions, StoreCalls } from '../store-calls.ts';
 import type { TokenId } from '../token.ts';
+import { isId } from '../token-id.ts';
 import type {
   CountedTokens,
   UsageDelta,
@@ -11,8 +12,7 @@ import type {
   UsageTotals,
   UsedScope,
 } from '../usage-store.ts';
-import { readId } from '../values/value.ts';
-import { totalsOf } from './counts.ts';
+import { countedToken, totalsOf } from './counts.ts';
 
 /**
  * The usage store of the host: every call ends by its deadline, every answer is checked, and every
@@ -114,11 +114,15 @@ function isCountedTokens(answer: unknown): answer is CountedTokens {
   try {
     const { ids, next } = answer as Partial<Record<keyof CountedTokens, unknown>>;
     const isPosition = next === undefined || typeof next === 'string';
-    return isPosition && Array.isArray(ids) && ids.every((id) => readId(id) !== undefined);
+    return isPosition && Array.isArray(ids) && ids.every(isCountedId);
   } catch {
     // No object, a proxy, or a getter that throws.
     return false;
   }
+}
+
+function isCountedId(id: unknown): boolean {
+  return typeof id === 'string' && isId(countedToken(id as TokenId));
 }
 
 function isTotals(answer: unknown): answer is UsageTotals {

@@ -32,6 +32,66 @@ describe('usage', () => {
     expect(usage).not.toHaveProperty('lastUsedAt');
   });
 
+  it('shows the uses of derived tokens apart from those of the token', async () => {
+    const setting = await setUpUsage();
+    const { clock, tokens, token } = setting;
+    const child = await tokens.derive(token.value, { scopes: [SCOPE] });
+    const grandchild = await tokens.derive(child.value, { scopes: [SCOPE] });
+    clock.advance(60);
+    await verifyTimes(setting, 1);
+    const lastUsedAt = clock.now();
+    clock.advance(60);
+    await tokens.verify(child.value, { scope: SCOPE });
+    await tokens.verify(grandchild.value, { scope: SCOPE });
+    await tokens.verify(grandchild.value, { scope: DENIED });
+    const derivedAt = clock.now();
+
+    expect(await tokens.usage('acme', token.id)).toEqual({
+      uses: 1,
+      refusals: 0,
+      lastUsedAt,
+      derived: { uses: 2, lastUsedAt: derivedAt },
+      scopes: [
+        { scope: SCOPE, uses: 1, lastUsedAt },
+        { scope: OTHER_SCOPE, uses: 0 },
+      ],
+    });
+    expect(await tokens.get('acme', token.id)).toMatchObject({ uses: 1, lastUsedAt });
+    expect(await tokens.usage('acme', child.id)).toMatchObject({
+      uses: 1,
+      derived: { uses: 1, lastUsedAt: derivedAt },
+    });
+    const last = await tokens.usage('acme', grandchild.id);
+    expect(last).toMatchObject({ uses: 1, refusals: 1 });
+    expect(last).not.toHaveProperty('derived');
+  });
+
+  it('advises to keep a scope that only a derived token uses', async () => {
+    const setting = await setUpUsage();
+    const { clock, tokens, token } = setting;
+    const child = await tokens.derive(token.value, { scopes: [OTHER_SCOPE] });
+    clock.advance(40 * 86_400);
+    await verifyTimes(setting, 1);
+    expect((await tokens.advise('acme', token.id)).unused).toEqual([OTHER_SCOPE]);
+    await tokens.verify(child.value, { scope: OTHER_SCOPE });
+
+    expect((await tokens.advise('acme', token.id)).unused).toEqual([]);
+  });
+
+  it('forgets what was derived from a token together with the token', async () => {
+    const setting = await setUpUsage();
+    const { clock, tokens, token, usage } = setting;
+    const child = await tokens.derive(token.value, { scopes: [SCOPE] });
+    await tokens.verify(child.value, { scope: SCOPE });
+    await tokens.revokeAll('acme');
+    clock.advance(60);
+    await tokens.purge({ before: clock.now() });
+    await tokens.close();
+
+    const counted = await usage.inner.scan();
+    expect(counted.ids.filter((id) => id.startsWith(token.id))).toEqual([]);
+  });
+
   it('counts by the scope that granted the use', async () => {
     const setting = await setUpUsage();
     const { tokens, token } = setting;

@@ -48,6 +48,7 @@ const use = { uses: z.int(), lastUsed: z.int().nullable() };
 export const usageJson = z.object({
   ...use,
   refusals: z.int(),
+  derived: z.object(use).optional(),
   scopes: z.array(z.object({ scope: z.string(), ...use })).readonly(),
 });
 

@@ -139,7 +139,9 @@ ${laterIndexesSql(table)}`;
 /** For a table that has our columns and no comment, because a schema tool dropped the comment. */
 function adoptionSql(table: Table): string {
   const indexes = schemaSql(table).split(';\n').slice(1).join(';\n');
-  return rootsSql(table) + indexes.replaceAll(/CREATE INDEX (?!IF)/g, 'CREATE INDEX IF NOT EXISTS ');
+  return (
+    rootsSql(table) + indexes.replaceAll(/CREATE INDEX (?!IF)/g, 'CREATE INDEX IF NOT EXISTS ')
+  );
 }
 
 /** The columns of schema versions 3 to 5. */

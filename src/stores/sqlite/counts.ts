@@ -75,7 +75,8 @@ export async function hasInstant(
   [from, before]: readonly [from: number, before: number],
   read: ReadWith,
 ): Promise<boolean> {
-  const isWithin = (time: unknown) => time !== null && Number(time) >= from && Number(time) < before;
+  const isWithin = (time: unknown) =>
+    time !== null && Number(time) >= from && Number(time) < before;
   let position: unknown = LATEST;
   for (let seen = 0; seen < LATEST_RECORDS; seen += RECORDS_A_TURN) {
     const rows = await read(({ instants }) => instants.all(Number(position), RECORDS_A_TURN));
