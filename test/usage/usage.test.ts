@@ -72,10 +72,10 @@ describe('usage', () => {
     const child = await tokens.derive(token.value, { scopes: [OTHER_SCOPE] });
     clock.advance(40 * 86_400);
     await verifyTimes(setting, 1);
-    expect((await tokens.advise('acme', token.id)).unused).toEqual([OTHER_SCOPE]);
+    expect((await tokens.advise('acme', token.id))?.unused).toEqual([OTHER_SCOPE]);
     await tokens.verify(child.value, { scope: OTHER_SCOPE });
 
-    expect((await tokens.advise('acme', token.id)).unused).toEqual([]);
+    expect((await tokens.advise('acme', token.id))?.unused).toEqual([]);
   });
 
   it('forgets what was derived from a token together with the token', async () => {
@@ -168,11 +168,11 @@ describe('usage', () => {
 
   it.each<[string, unknown]>([
     ['too few answers', []],
-    ['too many answers', [undefined, undefined]],
+    ['too many answers', [undefined, undefined, undefined]],
     ['undefined', undefined],
-    ['a number', [42]],
-    ['null', [null]],
-    ['a count below 0', [{ refusals: -1, scopes: [] }]],
+    ['a number', [42, undefined]],
+    ['null', [null, undefined]],
+    ['a count below 0', [{ refusals: -1, scopes: [] }, undefined]],
     [
       'a getter that throws',
       [
@@ -181,21 +181,25 @@ describe('usage', () => {
             throw new Error('no');
           },
         },
+        undefined,
       ],
     ],
-    ['a string as a count', [{ refusals: '1', scopes: [] }]],
-    ['no scopes', [{ refusals: 0 }]],
-    ['no time', [{ refusals: 0, scopes: [{ scope: SCOPE, uses: 1 }] }]],
+    ['a string as a count', [{ refusals: '1', scopes: [] }, undefined]],
+    ['no scopes', [{ refusals: 0 }, undefined]],
+    ['no time', [{ refusals: 0, scopes: [{ scope: SCOPE, uses: 1 }] }, undefined]],
     [
       'an invalid time',
-      [{ refusals: 0, scopes: [{ scope: SCOPE, uses: 1, lastUsedAt: new Date(Number.NaN) }] }],
+      [
+        { refusals: 0, scopes: [{ scope: SCOPE, uses: 1, lastUsedAt: new Date(Number.NaN) }] },
+        undefined,
+      ],
     ],
   ])('fails with store_corrupt if the store returns %s', async (_, answer) => {
     const { tokens, token, usage } = await setUpUsage();
     usage.break(async () => answer);
 
     expect(await codeOf(tokens.usage('acme', token.id))).toBe('store_corrupt');
-    usage.break(async () => [{ refusals: 0, scopes: [] }]);
+    usage.break(async () => [{ refusals: 0, scopes: [] }, undefined]);
     expect(await tokens.usage('acme', token.id)).toMatchObject({ uses: 0 });
   });
 });
