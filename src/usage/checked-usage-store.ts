@@ -1,9 +1,7 @@
 import { corruptUsage, isTokenError } from '../errors.ts';
-import type { ScanQuery } from '../store.ts';
 import { isCount, isTime } from '../store-answers.ts';
 import { type StoreCallOptions, StoreCalls } from '../store-calls.ts';
 import type { TokenId } from '../token.ts';
-import { isId } from '../token-id.ts';
 import type {
   CountedTokens,
   UsageDelta,
@@ -12,7 +10,7 @@ import type {
   UsageTotals,
   UsedScope,
 } from '../usage-store.ts';
-import { countedToken, totalsOf } from './counts.ts';
+import { totalsOf } from './counts.ts';
 
 /**
  * The usage store of the host: every call ends by its deadline, every answer is checked, and every
@@ -71,7 +69,9 @@ export class CheckedUsageStore {
   }
 
   /** One step of a pass over all counts; `undefined` if the store has none. */
-  async scan(query: ScanQuery): Promise<CountedTokens | undefined> {
+  async scan(
+    query: Parameters<NonNullable<UsageStore['scan']>>[0],
+  ): Promise<CountedTokens | undefined> {
     if (this.#store.scan === undefined) return undefined;
     const answer: unknown = await this.#calls.call(async () => this.#store.scan?.(query));
     if (isCountedTokens(answer)) return answer;
@@ -114,15 +114,11 @@ function isCountedTokens(answer: unknown): answer is CountedTokens {
   try {
     const { ids, next } = answer as Partial<Record<keyof CountedTokens, unknown>>;
     const isPosition = next === undefined || typeof next === 'string';
-    return isPosition && Array.isArray(ids) && ids.every(isCountedId);
+    return isPosition && Array.isArray(ids) && ids.every((id) => typeof id === 'string');
   } catch {
     // No object, a proxy, or a getter that throws.
     return false;
   }
-}
-
-function isCountedId(id: unknown): boolean {
-  return typeof id === 'string' && isId(countedToken(id as TokenId));
 }
 
 function isTotals(answer: unknown): answer is UsageTotals {

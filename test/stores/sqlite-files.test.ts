@@ -29,7 +29,10 @@ const VERBS: [string, (store: SqliteTokenStore) => Promise<unknown>][] = [
   ['replace', (store) => store.replace({ ...record, version: 2 })],
   ['revoke', (store) => store.revoke(record.id, 'acme', CREATED)],
   ['revokeAll', (store) => store.revokeAll('acme', CREATED, 1000)],
-  ['purge', (store) => store.purge(new Date('2200-01-01T00:00:00Z'), 1000)],
+  [
+    'purge',
+    (store) => store.purge({ now: new Date('2200-01-01T00:00:00Z'), minAgeMs: 0, limit: 1000 }),
+  ],
 ];
 
 const FAULTS: [string, (path: string) => void][] = [
