@@ -13,6 +13,7 @@ import { dirname, join } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { generateKey, type TokenEvent, TokenService } from '../../src/index.ts';
+import { revoked } from '../../src/revoked.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { SCOPE } from '../support.ts';
 import { DRIVERS, newFile, opened } from './sqlite-handles.ts';
@@ -229,9 +230,9 @@ describe('a SQLite store that opened its file by path', () => {
       cause(path);
       await refusalOf(store.insert(two));
 
-      expect(await store.find([record.id])).toEqual([{ ...record, revokedAt: CREATED }]);
+      expect(await store.find([record.id])).toEqual([revoked(record, CREATED)]);
       await store.insert(newRecord('three'));
-      expect(await seenByOthers(path)).toEqual({ ...record, revokedAt: CREATED });
+      expect(await seenByOthers(path)).toEqual(revoked(record, CREATED));
       expect(await seenByOthers(path, newRecord('three').id)).toEqual(newRecord('three'));
     },
   );
@@ -258,7 +259,7 @@ describe('a SQLite store that opened its file by path', () => {
     rmSync(`${path}-wal`);
     await refusalOf(first.store.find([record.id]));
 
-    expect(await first.store.find([record.id])).toEqual([{ ...record, revokedAt: CREATED }]);
+    expect(await first.store.find([record.id])).toEqual([revoked(record, CREATED)]);
     await first.store.insert(newRecord('three'));
     expect(await refusalOf(second.insert(newRecord('four')))).toMatchObject({
       code: 'store_corrupt',

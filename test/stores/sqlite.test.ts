@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { nextTurn } from '../../src/deadline.ts';
-import { revoked } from '../../src/stores/revoked.ts';
+import { revoked } from '../../src/revoked.ts';
 import { COLUMNS } from '../../src/stores/rows.ts';
 import {
   type SqliteHandle,
