@@ -60,6 +60,15 @@ export const LEASE_IDLE_MS = 10_000;
 /** Milliseconds for which a limit that has no use left is not asked about again. */
 export const LEASE_RETRY_MS = 1000;
 
+/**
+ * Milliseconds until a window is asked for again of which the store has granted nothing yet: by its clock, it may
+ * not have begun. Each further pause is twice as long.
+ */
+export const LEASE_EARLY_MS = 10;
+
+/** Milliseconds after which a window has certainly begun, by the clock of the store too. */
+export const MAX_EARLY_MS = 1000;
+
 /** Milliseconds for which counts of limits are kept after the last moment at which they matter. */
 export const LEASE_KEPT_MS = 3_600_000;
 

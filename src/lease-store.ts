@@ -22,11 +22,7 @@ export interface LeaseWant {
    * forgotten. If calls differ, the latest one applies.
    */
   readonly until: Date;
-  /**
-   * When the window of a rate begins; absent for a total. A store with few rows for each key grants
-   * nothing of a window that begins more than its own length from now: it could only count that one
-   * instead of the current one.
-   */
+  /** When the window of a rate begins: before, nothing is granted. Absent for a total. */
   readonly start?: Date | undefined;
 }
 
@@ -47,10 +43,10 @@ export interface UnspentLease {
  *   call that granted them, with any number of processes at the same time. Each want of a call is a step
  *   of its own.
  * - Each key and each window has a count of its own.
- * - If the store has a clock, such as that of a database server, that clock decides whether `until` has
- *   come. A process whose clock is late gets nothing of a window that has ended.
- * - It may refuse a window that begins only after the end of the next one, by its own clock. If wants
- *   have their `start`, it never refuses the current window or the next one because it has granted others.
+ * - Its own clock decides whether `start` and `until` have come, such as that of a database server. A process
+ *   whose clock is late gets nothing of a window that has ended, and one whose clock is fast gets nothing of a
+ *   window that has not begun: it would spend it before all others reach it.
+ * - If wants have their `start`, it never refuses the current window because it has granted others.
  * - Granted uses stay granted, even if the server or the process ends. A store that cannot be sure of that
  *   rejects.
  *

@@ -12,7 +12,7 @@ import { usedTokenOf } from './records/token-view.ts';
 import type { ScopeCatalog, ScopeSet } from './scope/index.ts';
 import { performance } from './timers.ts';
 import { isExpired, type TokenRecord } from './token.ts';
-import { totalsOf } from './usage/counts.ts';
+import { allUses, totalsOf } from './usage/counts.ts';
 import { findingsOn, type ReviewAges, type TokenFinding } from './usage/findings.ts';
 
 /** Findings about some tokens of an account, and the cursor of the next page if there may be more. */
@@ -96,13 +96,13 @@ export class Reviews {
     const coverages = await this.#coveragesOf(records);
     for (const [index, record] of records.entries()) {
       if (turns.isOver) await turns.next();
-      const usage = usages?.[index];
+      const usage = usages?.[index] ?? { own: undefined, derived: undefined };
       const held = compiled.setOf(record.scopes);
       const reviewed = {
         record,
-        token: usedTokenOf(record, now, totalsOf(usage)),
+        token: usedTokenOf(record, now, totalsOf(usage.own)),
         held,
-        counts: since === undefined ? undefined : { usage, since },
+        counts: since === undefined ? undefined : { usage: allUses(usage), since },
         coverage: await coverageIn(coverages.get(record.account), held),
       };
       yield { record, findings: findingsOn(reviewed, ages, now) };

@@ -3,7 +3,7 @@ import type { TokenId } from './token.ts';
 
 /** Uses of one token by one of its scopes since the last write. */
 export interface UseDelta {
-  /** The token. */
+  /** The token, or its id and a `+` for what was derived from it. */
   readonly id: TokenId;
   /** The held scope that allowed them. */
   readonly scope: string;
@@ -17,7 +17,7 @@ export interface UseDelta {
 
 /** Refusals of one token since the last write. */
 export interface RefusalDelta {
-  /** The token. */
+  /** The token, or its id and a `+` for what was derived from it. */
   readonly id: TokenId;
   /** How many: 1 or more. */
   readonly refusals: number;
@@ -71,7 +71,8 @@ export interface CountedTokens {
  * - `add` loses no count, also with many concurrent callers. The counts of one token are one step: all of
  *   them are added or none is. A whole batch is one step only if one server has all of its tokens.
  * - `lastUsedAt` never moves backwards, in whatever order batches arrive.
- * - Ids and scopes are compared byte by byte.
+ * - Ids and scopes are compared byte by byte. An id has 22 characters of `0-9A-Za-z`. The uses of tokens that
+ *   were derived from a token are counted under its id and a `+`, as if that were a token of its own.
  * - A token has at most 256 scopes that are counted apart, those that came first. The uses of all others
  *   are added to one entry with the scope `other`, so that the counts still add up.
  *

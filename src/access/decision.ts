@@ -295,18 +295,24 @@ export class Decider {
     const grantedBy = by.toString();
     events.verified(record, grantedBy, now);
     // Not on the hot path of services that do not record it.
-    if (usage !== undefined) this.#countUse(usage, [{ id: record.id, by }, ...above], call);
+    if (usage !== undefined) this.#countUse(usage, record.id, { by, above }, call);
     this.#activate(claim, now);
     const token = tokenOf(lineages.within(record, ancestors), now, masked);
     return Object.freeze({ ok: true, token, grantedBy });
   }
 
-  /** Counts a use of a token, which is also one of each ancestor; once for each request. */
-  #countUse(usage: UsageRecorder, grants: readonly Grant[], { now, request }: CountedCall): void {
+  /** Counts a use of a token, which also says that each ancestor is needed; once for each request. */
+  #countUse(
+    usage: UsageRecorder,
+    id: TokenId,
+    { by, above }: Grants,
+    { now, request }: CountedCall,
+  ): void {
     const seen = request && this.#requests.of(request);
     if (seen?.isUsed) return;
     if (seen !== undefined) seen.isUsed = true;
-    for (const { id, by } of grants) usage.used(id, by.toString(), now);
+    usage.used(id, by.toString(), now);
+    for (const grant of above) usage.derivedUsed(grant.id, grant.by.toString(), now);
   }
 
   #countRefusal(id: TokenId, { now, request }: CountedCall): void {
@@ -394,7 +400,10 @@ export class Decider {
     const isLive = reason === undefined && narrowed.scopes.length > 0;
     const isUsable = isLive && (!countsAsUse || (await this.#canUse(claim, { now, address })));
     if (!isUsable) usage?.refused(narrowed.id, now);
-    else for (const id of idsOf(narrowed)) usage?.used(id, OTHER_SCOPES, now);
+    else {
+      usage?.used(narrowed.id, OTHER_SCOPES, now);
+      for (const id of narrowed.ancestors ?? []) usage?.derivedUsed(id, OTHER_SCOPES, now);
+    }
     const isSuspended = reason === 'suspended' || reason === 'ancestor_suspended';
     // Not live, but it may be again.
     const isPaused = isSuspended || (reason === undefined && !isLive);
@@ -547,10 +556,6 @@ function countedOf({ record, ancestors }: Claim): readonly TokenRecord[] {
     each !== undefined && isCounted(each);
   if (!isLimited(record) && !ancestors.some(isLimited)) return NO_RECORDS;
   return [record, ...ancestors].filter(isLimited);
-}
-
-function idsOf({ id, ancestors = [] }: TokenRecord): readonly TokenId[] {
-  return [id, ...ancestors];
 }
 
 /**

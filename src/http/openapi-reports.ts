@@ -22,6 +22,7 @@ const EXAMPLE_USAGE: WireUsage = {
   uses: 12,
   refusals: 1,
   lastUsed: 1_735_776_000,
+  derived: { uses: 3, lastUsed: 1_735_776_000 },
   scopes: [{ scope: EXAMPLE_SCOPE, uses: 12, lastUsed: 1_735_776_000 }],
 };
 const EXAMPLE_ADVICE: WireAdvice = {

@@ -22,14 +22,16 @@ import {
 /** How a token is used, in the JSON of a response. */
 export interface WireUsage extends WireUse {
   readonly refusals: number;
+  readonly derived?: WireUse;
   readonly scopes: readonly (WireUse & { readonly scope: string })[];
 }
 
 export function toWireUsage(usage: TokenUsage): WireUsage {
-  const { refusals, scopes } = usage;
+  const { refusals, derived, scopes } = usage;
   return {
     ...toWireUse(usage),
     refusals,
+    ...(derived !== undefined && { derived: toWireUse(derived) }),
     scopes: scopes.map((used) => ({ scope: used.scope, ...toWireUse(used) })),
   };
 }
@@ -93,20 +95,29 @@ function factsOf(finding: TokenFinding): Partial<WireFinding> {
 }
 
 /** The schema of {@link toWireUsage}. */
-export const USAGE_SCHEMA: Json = objectSchema({
-  uses: { ...COUNT, description: 'How often a check accepted it.' },
-  refusals: { ...COUNT, description: 'How often a check refused it.' },
-  lastUsed: LAST_USED,
-  scopes: {
-    type: 'array',
-    description: `All scopes that the token holds. An entry \`${OTHER_SCOPES}\` has the uses of those that are not counted apart.`,
-    items: objectSchema({
-      scope: { anyOf: [{ $ref: '#/components/schemas/Scope' }, { const: OTHER_SCOPES }] },
-      uses: COUNT,
-      lastUsed: LAST_USED,
-    } satisfies Record<keyof WireUsage['scopes'][number], Json>),
-  },
-} satisfies Record<keyof WireUsage, Json>);
+export const USAGE_SCHEMA: Json = objectSchema(
+  {
+    uses: { ...COUNT, description: 'How often a check accepted it.' },
+    refusals: { ...COUNT, description: 'How often a check refused it.' },
+    lastUsed: LAST_USED,
+    scopes: {
+      type: 'array',
+      description: `All scopes that the token holds. An entry \`${OTHER_SCOPES}\` has the uses of those that are not counted apart.`,
+      items: objectSchema({
+        scope: { anyOf: [{ $ref: '#/components/schemas/Scope' }, { const: OTHER_SCOPES }] },
+        uses: COUNT,
+        lastUsed: LAST_USED,
+      } satisfies Record<keyof WireUsage['scopes'][number], Json>),
+    },
+  } satisfies Record<Exclude<keyof WireUsage, 'derived'>, Json>,
+  {
+    derived: {
+      ...objectSchema({ uses: COUNT, lastUsed: LAST_USED } satisfies Record<keyof WireUse, Json>),
+      description:
+        'The uses of all tokens that were derived from it, which do not count as its own. Absent if there were none.',
+    },
+  } satisfies Record<'derived', Json>,
+);
 
 /** The schema of {@link toWireAdvice}. */
 export const ADVICE_SCHEMA: Json = objectSchema({

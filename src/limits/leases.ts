@@ -1,9 +1,12 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import {
+  LEASE_EARLY_MS,
   LEASE_IDLE_MS,
   LEASE_QUICK_MS,
   LEASE_RETRY_MS,
   LEASE_SHARE,
   LEASE_SLOW_MS,
+  MAX_EARLY_MS,
   MAX_LEASE,
 } from '../bounds.ts';
 import { withDeadline } from '../deadline.ts';
@@ -224,16 +227,27 @@ export class Leases {
     if (sinceLast < LEASE_QUICK_MS) lease.size *= 2;
     else if (sinceLast > LEASE_SLOW_MS) lease.size = 1;
     lease.askedAt = now;
-    const taking = new Promise<void>((resolve, reject) => {
-      if (this.#requests.length === 0) queueMicrotask(() => this.#sendRequests());
-      this.#requests.push({ lease, resolve, reject });
-    }).finally(() => {
+    const { pauseMs } = lease;
+    const asked = pauseMs === 0 ? this.#request(lease) : this.#requestAfter(pauseMs, lease);
+    const taking = asked.finally(() => {
       if (lease.taking === taking) lease.taking = undefined;
     });
     lease.taking = taking;
     // Nobody may be waiting for this lease. Its failure was emitted as an event.
     this.#track(taking.catch(() => {}));
     return taking;
+  }
+
+  #request(lease: Lease): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (this.#requests.length === 0) queueMicrotask(() => this.#sendRequests());
+      this.#requests.push({ lease, resolve, reject });
+    });
+  }
+
+  async #requestAfter(ms: number, lease: Lease): Promise<void> {
+    await delay(ms);
+    await this.#request(lease);
   }
 
   async #sendRequests(): Promise<void> {
@@ -271,7 +285,23 @@ export class Leases {
     lease.full = lease.left;
     // Little is left: the next lease is of one use again, so that no process holds the last ones idle.
     if (granted < want) lease.askedAt = Number.NEGATIVE_INFINITY;
-    lease.emptyUntil = granted === 0 ? now + LEASE_RETRY_MS : Number.NEGATIVE_INFINITY;
+    lease.hasBegun ||= granted > 0;
+    lease.pauseMs = this.#pauseOf(lease, now);
+    const isEmpty = granted === 0 && lease.pauseMs === 0;
+    lease.emptyUntil = isEmpty ? now + LEASE_RETRY_MS : Number.NEGATIVE_INFINITY;
+  }
+
+  /**
+   * How long to wait before the store is asked again for a window that has just begun, because it may not
+   * have begun by the clock of the store; 0 if nothing of it is left. Ends well before the deadline of
+   * those who wait, and before half of the window is over.
+   */
+  #pauseOf({ hasBegun, window, seconds, pauseMs }: Lease, now: number): number {
+    if (hasBegun || seconds === 0) return 0;
+    const next = pauseMs === 0 ? LEASE_EARLY_MS : 2 * pauseMs;
+    const sinceStart = now + next - windowStart(window, seconds);
+    const isEarly = sinceStart <= Math.min(MAX_EARLY_MS, seconds * 500);
+    return isEarly && next * 4 <= this.#parts.deadlineMs ? next : 0;
   }
 
   /** Empties leases and gives their uses back to the store. */
@@ -341,6 +371,10 @@ interface Lease {
   waiting: number;
   /** When the store was last asked, in milliseconds since 1970. */
   askedAt: number;
+  /** Whether the store has granted uses of this window. */
+  hasBegun: boolean;
+  /** How long to wait before the store is asked again, in milliseconds. */
+  pauseMs: number;
   /** Until when the store is not asked again, because it had no use left. */
   emptyUntil: number;
   /** When the store may forget a total, in milliseconds since 1970. */
@@ -368,6 +402,8 @@ function newLease(key: string, limit: number, seconds: number): Lease {
     size: 1,
     waiting: 0,
     askedAt: Number.NEGATIVE_INFINITY,
+    hasBegun: false,
+    pauseMs: 0,
     emptyUntil: Number.NEGATIVE_INFINITY,
     until: 0,
   };
@@ -378,6 +414,8 @@ function moveTo(lease: Lease, window: number): void {
   lease.window = window;
   lease.left = 0;
   lease.full = 0;
+  lease.hasBegun = false;
+  lease.pauseMs = 0;
   lease.emptyUntil = Number.NEGATIVE_INFINITY;
 }
 

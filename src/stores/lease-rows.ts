@@ -4,9 +4,9 @@ import type { LeaseWant, UnspentLease } from '../lease-store.ts';
 /*
  * The rows in which the lease stores of databases count. A total has one row, and a rate has two, for odd
  * and for even windows. A window replaces an earlier one in its row once that has ended by the clock of
- * the database, so the table does not grow with time. Until then it gets nothing. An earlier window gets
- * nothing from a row that a later one has taken: so a row is not given to a window that a process with a
- * fast clock asks for before the one in between has begun.
+ * the database, so the table does not grow with time. A window gets nothing before it has begun by that
+ * clock: a process whose clock is fast would take the row of an earlier window, or spend uses of a window
+ * that all others have yet to reach.
  */
 
 /** A want as the row that it inserts or updates. */
@@ -18,7 +18,7 @@ export interface LeaseRow {
   /** How many uses to grant at most. Never more than the limit, so a new row can grant all of them. */
   readonly wanted: number;
   readonly limit: number;
-  /** From when on uses of it may be granted, in milliseconds: one length before it begins. */
+  /** From when on uses of it may be granted, in milliseconds. */
   readonly from: number;
   /** Until when, in milliseconds. */
   readonly until: number;
@@ -34,8 +34,8 @@ const TOTAL_SLOT = 0;
 export function leaseRow(lease: LeaseWant): LeaseRow {
   const { key, window, limit, want } = lease;
   const until = lease.until.getTime();
-  const from = lease.start === undefined ? 0 : 2 * lease.start.getTime() - until;
-  const numbers = [window, limit, want, until, Math.max(0, from)];
+  const from = lease.start?.getTime() ?? 0;
+  const numbers = [window, limit, want, until, from];
   if (!KEY.test(key)) {
     throw new TokenError('invalid_request', 'the key of a lease must be 1 to 64 bytes of ASCII');
   }

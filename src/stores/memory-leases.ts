@@ -44,7 +44,7 @@ export class MemoryLeaseStore implements LeaseStore {
 
   async take(wants: readonly LeaseWant[]): Promise<number[]> {
     const now = timeOf(this.#clock);
-    return wants.map((want) => (want.until.getTime() <= now ? 0 : this.#takeOne(want, now)));
+    return wants.map((want) => (isCurrent(want, now) ? this.#takeOne(want, now) : 0));
   }
 
   #takeOne({ key, window, limit, want, until }: LeaseWant, now: number): number {
@@ -83,6 +83,10 @@ export class MemoryLeaseStore implements LeaseStore {
     }
     return limit - left;
   }
+}
+
+function isCurrent({ start, until }: LeaseWant, now: number): boolean {
+  return (start === undefined || start.getTime() <= now) && now < until.getTime();
 }
 
 /** How long a window is counted after its end, in case the clock steps back. */

@@ -139,6 +139,17 @@ export const leaseContract: readonly LeaseContractCase[] = [
     assert.deepEqual([...(await store.take(wants))], [0, 0]);
   }),
 
+  test('take: neither grants nor counts uses of a window that has not begun', async (store) => {
+    const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1000);
+    const [begun, start, until] = [inSeconds(-60), inSeconds(60), inSeconds(120)];
+    const next = wantOf({ window: 8, start, until, want: 8 });
+    const current = wantOf({ window: 7, start: begun, until: start, want: 8 });
+    assert.deepEqual([...(await store.take([next, current, next]))], [0, 8, 0]);
+    // The same window, which has begun.
+    assert.deepEqual([...(await store.take([{ ...next, start: begun, want: 10 }]))], [10]);
+    assert.deepEqual([...(await store.take([next, current]))], [0, 2]);
+  }),
+
   test('take: a higher limit adds to what is left, a lower one takes away from it', async (store) => {
     const take = async (want: number, limit: number) =>
       (await store.take([wantOf({ want, limit })]))[0];

@@ -127,6 +127,18 @@ export const usageContract: readonly UsageContractCase[] = [
     }
   }),
 
+  test('counts what was derived from a token apart from the token', async (store) => {
+    const derived = `${ONE}+` as TokenId;
+    await store.add([use(ONE, ORDERS, 1, 0), use(derived, ORDERS, 2, 1), { id: ONE, refusals: 3 }]);
+    await assertUsage(store, derived, { [ORDERS]: [2, 1] });
+    assert.deepEqual(
+      (await store.read([ONE, derived])).map((usage) => usage?.refusals),
+      [3, 0],
+    );
+    await store.forget([derived]);
+    assert.deepEqual((await store.read([derived, ONE])).map(Boolean), [false, true]);
+  }),
+
   test('add: counts 256 scopes of a token separately and the rest together', async (store) => {
     const scopes = manyScopes(MAX_COUNTED_SCOPES + 2);
     const [first = '', ...others] = scopes;

@@ -1,4 +1,4 @@
-import type { TokenRecord } from '../token.ts';
+import type { TokenId, TokenRecord } from '../token.ts';
 import {
   OTHER_SCOPES,
   type UsageRecord,
@@ -16,6 +16,13 @@ export interface ScopeUsage {
   readonly lastUsedAt?: Date;
 }
 
+/** How often, and when last, the tokens that were derived from a token were used. */
+export interface DerivedUsage {
+  /** 1 or more. */
+  readonly uses: number;
+  readonly lastUsedAt?: Date;
+}
+
 /** How a token is used. */
 export interface TokenUsage {
   /** How often `verify` accepted it, also by scopes that it does not hold any more. */
@@ -25,10 +32,40 @@ export interface TokenUsage {
   /** When `verify` last accepted it; absent if it never did. */
   readonly lastUsedAt?: Date;
   /**
+   * The uses of all tokens that were derived from it, at any depth, also of those that are gone; absent if
+   * there were none. They do not count as its own.
+   */
+  readonly derived?: DerivedUsage;
+  /**
    * All scopes that the token holds, in canonical order, also unused ones. 256 scopes of a token are
    * counted apart. If more were used, one more entry, `other`, has the uses of all the rest.
    */
   readonly scopes: readonly ScopeUsage[];
+}
+
+/** The counts of one token. */
+export interface UsageCounts {
+  /** Of the token itself. */
+  readonly own: UsageRecord | undefined;
+  /** Of the tokens that were derived from it, by the scopes of this one that allowed their uses. */
+  readonly derived: UsageRecord | undefined;
+}
+
+/** The id under which a store counts the uses of what was derived from a token. No token has it. */
+export function derivedId(id: TokenId): TokenId {
+  return `${id}${DERIVED}` as TokenId;
+}
+
+/** The token that the counts under an id are about. */
+export function countedToken(id: TokenId): TokenId {
+  return (id.endsWith(DERIVED) ? id.slice(0, -DERIVED.length) : id) as TokenId;
+}
+
+const DERIVED = '+';
+
+/** The uses of a token and of what was derived from it: whoever takes a scope away takes it from both. */
+export function allUses({ own, derived }: UsageCounts): UsageRecord | undefined {
+  return combined(own, derived);
 }
 
 /** Adds up the counts of one token, such as those in the store and those that are not written yet. */
@@ -67,16 +104,22 @@ export function combinedTotals(one: UsageTotals | undefined, other: UsageTotals)
 /** The usage of a token as its account sees it. */
 export function usageOf(
   { scopes }: Pick<TokenRecord, 'scopes'>,
-  usage: UsageRecord | undefined,
+  { own, derived }: UsageCounts,
 ): TokenUsage {
-  const used = new Map(usage?.scopes.map((entry) => [entry.scope, entry]));
+  const used = new Map(own?.scopes.map((entry) => [entry.scope, entry]));
   const listed = used.has(OTHER_SCOPES) ? [...scopes, OTHER_SCOPES] : scopes;
   return Object.freeze({
-    ...totalsOf(usage),
+    ...totalsOf(own),
+    ...(derived !== undefined && { derived: derivedUsage(derived) }),
     scopes: Object.freeze(
       listed.map((scope) => Object.freeze({ ...(used.get(scope) ?? { scope, uses: 0 }) })),
     ),
   });
+}
+
+function derivedUsage(derived: UsageRecord): DerivedUsage {
+  const { refusals: _, ...uses } = totalsOf(derived);
+  return Object.freeze(uses);
 }
 
 function sum(one: UsedScope | undefined, other: UsedScope): UsedScope {

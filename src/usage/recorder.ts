@@ -12,10 +12,20 @@ import type { Events } from '../events.ts';
 import type { ScopeSet } from '../scope/set.ts';
 import { clearTimeout, performance, setTimeout } from '../timers.ts';
 import type { TokenId, TokenRecord } from '../token.ts';
-import type { UsageRecord, UsageStore, UsageTotals } from '../usage-store.ts';
+import type { UsageStore, UsageTotals } from '../usage-store.ts';
 import { adviceOn, type TokenAdvice } from './advice.ts';
 import { CheckedUsageStore } from './checked-usage-store.ts';
-import { combined, combinedTotals, type TokenUsage, totalsOf, usageOf } from './counts.ts';
+import {
+  allUses,
+  combined,
+  combinedTotals,
+  countedToken,
+  derivedId,
+  type TokenUsage,
+  totalsOf,
+  type UsageCounts,
+  usageOf,
+} from './counts.ts';
 import { deltaOf, type Entry, Tally } from './tally.ts';
 
 /** How usage is recorded. */
@@ -85,6 +95,11 @@ export class UsageRecorder {
     this.#count(id, scope, now);
   }
 
+  /** Counts one use of a token that was derived from this one, by a scope of this one. */
+  derivedUsed(id: TokenId, scope: string, now: number): void {
+    this.#count(derivedId(id), scope, now);
+  }
+
   /** Counts one refusal of a token. */
   refused(id: TokenId, now: number): void {
     this.#count(id, undefined, now);
@@ -96,12 +111,12 @@ export class UsageRecorder {
    * @throws {TokenError} `store_unavailable`, `store_corrupt`
    */
   async usageOf(record: Pick<TokenRecord, 'id' | 'scopes'>): Promise<TokenUsage> {
-    const [usage] = await this.countsOf([record.id]);
-    return usageOf(record, usage);
+    const [counts] = await this.countsOf([record.id]);
+    return usageOf(record, counts ?? NO_COUNTS);
   }
 
   /**
-   * All uses of each token together, with what is not written yet.
+   * All uses of each token itself together, with what is not written yet.
    *
    * @throws {TokenError} `store_unavailable`, `store_corrupt`
    */
@@ -120,9 +135,11 @@ export class UsageRecorder {
    *
    * @throws {TokenError} `store_unavailable`, `store_corrupt`
    */
-  async countsOf(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]> {
-    const stored = await this.#betweenFlushes(() => this.#store.read(ids));
-    return ids.map((id, index) => combined(stored[index], this.#tally.of(id)));
+  async countsOf(ids: readonly TokenId[]): Promise<UsageCounts[]> {
+    const asked = withDerived(ids);
+    const stored = await this.#betweenFlushes(() => this.#store.read(asked));
+    const counts = asked.map((id, index) => combined(stored[index], this.#tally.of(id)));
+    return ids.map((_, index) => ({ own: counts[index], derived: counts[ids.length + index] }));
   }
 
   /**
@@ -131,9 +148,10 @@ export class UsageRecorder {
    * @throws {TokenError} `store_unavailable`, `store_corrupt`
    */
   async adviceOn(record: TokenRecord, held: ScopeSet, from: number): Promise<TokenAdvice> {
-    const [usage] = await this.countsOf([record.id]);
+    const [counts] = await this.countsOf([record.id]);
     // Read after the counts, so that it is late enough for counts that are dropped in between.
     const countedSince = await this.countedSince();
+    const usage = allUses(counts ?? NO_COUNTS);
     return adviceOn(record, { held, usage, countedSince, from });
   }
 
@@ -156,8 +174,9 @@ export class UsageRecorder {
   async forget(ids: readonly TokenId[]): Promise<void> {
     // The store would add a count that is being written after it has forgotten the token.
     await this.#flush;
-    this.#tally.forget(ids);
-    await this.#store.forget(ids);
+    const counted = withDerived(ids);
+    this.#tally.forget(counted);
+    await this.#store.forget(counted);
   }
 
   /**
@@ -170,7 +189,8 @@ export class UsageRecorder {
       if (signal.aborted) return;
       const step = await this.#store.scan({ after: this.#passed, limit: SCAN_STEP });
       if (step === undefined) break;
-      const gone = step.ids.length === 0 ? [] : await goneOf(step.ids);
+      const counted = [...new Set(step.ids.map(countedToken))];
+      const gone = counted.length === 0 ? [] : await goneOf(counted);
       if (gone.length > 0) await this.forget(gone);
       this.#passed = step.next;
       await between();
@@ -273,6 +293,13 @@ export class UsageRecorder {
       if (this.#writes === writes || attempt === MAX_READ_ATTEMPTS) return answer;
     }
   }
+}
+
+const NO_COUNTS: UsageCounts = { own: undefined, derived: undefined };
+
+/** The ids of tokens, and after them those of what was derived from each. */
+function withDerived(ids: readonly TokenId[]): TokenId[] {
+  return [...ids, ...ids.map(derivedId)];
 }
 
 /** The error for a call about usage, of a service that does not record it. */

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { LEASE_IDLE_MS } from '../../src/bounds.ts';
 import { CheckedLeaseStore } from '../../src/limits/checked-lease-store.ts';
 import { Leases } from '../../src/limits/leases.ts';
+import { MemoryLeaseStore } from '../../src/stores/memory-leases.ts';
 import type { TokenLimits, TokenRecord } from '../../src/token.ts';
 import { CREATED, newRecord } from '../stores/support.ts';
 import { RecordingLeases } from './support.ts';
@@ -380,6 +381,78 @@ describe('a verification that began in an earlier window', () => {
     expect(leases.spend([record], time.now)).toBeUndefined();
     expect(await leases.spendLater([record])).toBe(true);
     expect(store.takes.at(-1)?.[0]?.window).toBe(START / 1000 - 5);
+  });
+});
+
+describe('a process whose clock is fast', () => {
+  const SECONDS = 60;
+  const record = recordWith({ rate: { uses: 20, seconds: SECONDS } });
+
+  /** Two processes, one of them fast, on a store with a clock of its own. */
+  function setUpFast({ aheadMs = 0 }: { readonly aheadMs?: number } = {}) {
+    const time = { now: START };
+    const store = new MemoryLeaseStore({ clock: { now: () => new Date(time.now) } });
+    const asked: number[] = [];
+    const take = store.take.bind(store);
+    store.take = (wants) => {
+      asked.push(time.now);
+      return take(wants);
+    };
+    const checked = () => new CheckedLeaseStore(store, { deadlineMs: 2000, onFailure: () => {} });
+    const node = (now: () => number) => new Leases({ store: checked(), deadlineMs: 2000, now });
+    return {
+      time,
+      asked,
+      right: node(() => time.now),
+      fast: node(() => time.now + aheadMs),
+    };
+  }
+
+  const accept = async (leases: Leases, tries: number): Promise<number> => {
+    let accepted = 0;
+    for (let i = 0; i < tries; i++) {
+      accepted += Number((await leases.spendLater([record])) === true);
+    }
+    return accepted;
+  };
+
+  it('spends nothing of a window that has not begun by the clock of the store', async () => {
+    const { fast, right, time } = setUpFast({ aheadMs: SECONDS * 1000 });
+
+    expect(await accept(right, 20)).toBe(20);
+    expect(await accept(fast, 1)).toBe(0);
+    time.now += SECONDS * 1000;
+    expect((await accept(right, 21)) + (await accept(fast, 1))).toBe(20);
+  });
+
+  it('waits if the window begins within a moment, and refuses nothing', async () => {
+    const { fast, time, asked } = setUpFast({ aheadMs: 30 });
+    time.now = START + SECONDS * 1000 - 30;
+    const verifying = fast.spendLater([record]);
+    await vi.waitFor(() => expect(asked.length).toBeGreaterThan(1));
+    time.now += 30;
+
+    expect(await verifying).toBe(true);
+  });
+
+  it('is refused without a wait if the store has granted uses of the window', async () => {
+    const { right, asked } = setUpFast();
+    expect(await accept(right, 20)).toBe(20);
+    const before = asked.length;
+
+    expect(await accept(right, 3)).toBe(0);
+    expect(asked.length).toBe(before + 1);
+  });
+
+  it('asks a few times if another process has spent the window, and is then refused', async () => {
+    const { right, fast, asked } = setUpFast();
+    expect(await accept(right, 20)).toBe(20);
+    const before = asked.length;
+
+    expect(await fast.spendLater([record])).toMatchObject({ retryAt: START + SECONDS * 1000 });
+    expect(asked.length).toBe(before + 7);
+    expect(await fast.spendLater([record])).toMatchObject({ retryAt: START + SECONDS * 1000 });
+    expect(asked.length).toBe(before + 7);
   });
 });
 

@@ -36,6 +36,11 @@ describe('memory lease store', () => {
     clock.advance(0.001);
     expect(await store.take([ended])).toEqual([0]);
 
+    const next = want({ start: new Date('2001-01-01T00:00:10.001Z') });
+    expect(await store.take([next])).toEqual([0]);
+    clock.advance(0.001);
+    expect(await store.take([next])).toEqual([1]);
+
     // By the clock of the machine, that window ended long ago.
     expect(await new MemoryLeaseStore().take([ended])).toEqual([0]);
   });
@@ -111,7 +116,7 @@ describe('SqliteLeaseStore', () => {
     expect(rows).toEqual([{ period: 0 }, { period: 1004 }, { period: 1005 }]);
   });
 
-  it('keeps the row of the current window for it when a process asks for a later one', async () => {
+  it('keeps the row of the current window for it, and grants nothing of a later one', async () => {
     const store = opened(SqliteLeaseStore.open(newFile()));
     const today = windowOf(Date.now(), DAY);
     const take = async (window: number) => {
@@ -120,8 +125,8 @@ describe('SqliteLeaseStore', () => {
       return (await store.take([want({ window, ...dates, want: 7 })]))[0];
     };
 
-    expect(await take(today + 3)).toBe(0);
-    expect(await take(today + 1)).toBe(7);
+    expect(await take(today + 2)).toBe(0);
+    expect(await take(today + 1)).toBe(0);
     expect(await take(today)).toBe(7);
   });
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import type { TokenStore } from '../../src/store.ts';
 import { revoked } from '../../src/revoked.ts';
+import type { TokenStore } from '../../src/store.ts';
 import type { TokenRecord } from '../../src/token.ts';
 import { newRecord } from './support.ts';
 

@@ -9,6 +9,7 @@ import {
 } from 'mysql2';
 import { createPool as createPromisePool } from 'mysql2/promise';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { revoked } from '../../src/revoked.ts';
 import { type CountQuery, doctor, type PurgeQuery } from '../../src/store.ts';
 import {
   type MysqlConnection,
@@ -20,7 +21,6 @@ import {
   migrate,
   migrationSql,
 } from '../../src/stores/mysql/index.ts';
-import { revoked } from '../../src/revoked.ts';
 import { storeContract } from '../../src/testing/index.ts';
 import {
   LISTED_STATES,

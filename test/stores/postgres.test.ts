@@ -282,7 +282,7 @@ describe.skipIf(url === undefined)('concurrent callers of a PostgreSQL store', (
     });
     const store = new PostgresTokenStore(recording, { table, deadlineMs: 50 });
 
-    expect(await refusalOf(store.purge(ENDED, 1))).toMatchObject({ code: 'store_unavailable' });
+    expect(await refusalOf(store.purge(PURGE))).toMatchObject({ code: 'store_unavailable' });
   });
 });
 
@@ -458,14 +458,33 @@ describe.skipIf(url === undefined)('query plans in PostgreSQL', () => {
           /-> +Index Scan using test_\w+_by_parent on .*\n +Index Cond: .*parent = .*ROW\(created_at/,
         );
         expect(plan).not.toContain('Sort');
+        const descendants = plans.get(`page of descendants: ${state}`);
+        expect(descendants).toMatch(
+          /-> +Index Scan using test_\w+_by_root on .*\n +Index Cond: .*root = .*ROW\(created_at/,
+        );
+        expect(descendants).not.toContain('Sort');
       }
       expect(plans.get('page of all')).toMatch(
         /^ +-> +Merge Append\n(.*\n)*.*Limit\n(.*\n)*.*_by_account on (.*\n)*.*Limit\n(.*\n)*.*_revoked on /m,
       );
       expect(plans.get('page of all')).not.toMatch(/-> +Sort/);
-      expect(plans.get('insert within a quota')).toMatch(
-        /Scan (using|on) test_\w+_live.*\n +Index Cond: \(\(account = .*\) AND \(expires_at > /,
-      );
+      for (const [verb, root] of [
+        ['count', /\(root IS NULL\)/],
+        ['count of a root', /\(root = /],
+      ] as const) {
+        const plan = plans.get(verb) ?? '';
+        const scans = plan.match(
+          /Index Only Scan using test_\w+_held_(open|revoked) on .*\n +Index Cond: .*/g,
+        );
+        expect(scans).toHaveLength(3);
+        for (const scan of scans ?? []) expect(scan).toMatch(root);
+        expect(plan).not.toContain('Sort');
+      }
+      for (const verb of ['prune', 'prune of a root']) {
+        expect(plans.get(verb)).toMatch(
+          /LockRows\n *-> +Index Scan using test_\w+_held_open on .*\n(.*\n)*.*LockRows\n *-> +Index Scan using test_\w+_held_revoked on /,
+        );
+      }
       expect(plans.get('find')).toMatch(
         /^Result\n(.*\n){3} *-> +Index Scan using test_\w+_pkey on /,
       );
@@ -648,7 +667,7 @@ describe.skipIf(url === undefined)('purge of a PostgreSQL store', () => {
     const other = await pool.connect();
     await other.query('BEGIN');
     await other.query(`SELECT id FROM ${table} WHERE id = $1 FOR UPDATE`, [newRecord('one').id]);
-    const purging = store.purge(ENDED, 10);
+    const purging = store.purge(PURGE);
     await waiting(pool, table, 1);
     await other.query('COMMIT');
     other.release();
@@ -661,7 +680,7 @@ describe.skipIf(url === undefined)('purge of a PostgreSQL store', () => {
     const other = await pool.connect();
     await other.query('BEGIN');
     await other.query(`UPDATE ${table} SET expires_at = $1`, [ENDED.getTime()]);
-    const purging = store.purge(ENDED, 10);
+    const purging = store.purge(PURGE);
     await waiting(pool, table, 1);
     await other.query('COMMIT');
     other.release();
@@ -725,7 +744,7 @@ describe.skipIf(url === undefined)('watch of a PostgreSQL store', () => {
     await writer.revokeAll('other', CREATED, 1000);
     await writer.revokeAll('acme', CREATED, 1000);
     await expectHint(two);
-    await writer.purge(ENDED, 10);
+    await writer.purge(PURGE);
     await writer.insert(newRecord('last'));
     await writer.revoke(last, 'acme', CREATED);
     await expectHint(last);
@@ -1050,16 +1069,16 @@ describe.skipIf(url === undefined)('doctor of a PostgreSQL store', () => {
     ['the primary key id', (table) => `ALTER TABLE ${table} DROP CONSTRAINT ${table}_pkey`],
     ['_by_account', (table) => `DROP INDEX ${table}_by_account`],
     ['_by_end', (table) => `DROP INDEX ${table}_by_end`],
-    ['_live', (table) => `DROP INDEX ${table}_live`],
+    ['_held_open', (table) => `DROP INDEX ${table}_held_open`],
     [
       '_by_account',
       (table) => `DROP INDEX ${table}_by_account;
         CREATE INDEX ${table}_by_account ON ${table} (account, created_at, id)`,
     ],
     [
-      '_live',
+      '_held_open',
       (table) => `UPDATE pg_index SET indisvalid = false
-        WHERE indexrelid = '${table}_live'::regclass`,
+        WHERE indexrelid = '${table}_held_open'::regclass`,
     ],
     ['the column name', (table) => `ALTER TABLE ${table} DROP name`],
     ['the type bigint of version', (table) => `ALTER TABLE ${table} ALTER version TYPE integer`],
@@ -1085,7 +1104,7 @@ describe.skipIf(url === undefined)('doctor of a PostgreSQL store', () => {
     const { pool, table, store } = await setUp();
     await pool.query(`ALTER TABLE ${table} ADD theirs text, ADD more text NOT NULL DEFAULT ''`);
     await pool.query(`CREATE INDEX ON ${table} (theirs)`);
-    await pool.query(`ALTER INDEX ${table}_live RENAME TO ${table}_lively`);
+    await pool.query(`ALTER INDEX ${table}_held_open RENAME TO ${table}_lively`);
     await pool.query(`ALTER INDEX ${table}_by_end SET (fillfactor = 70)`);
 
     expect(await codesOf(store)).toEqual([]);
@@ -1227,7 +1246,7 @@ describe.skipIf(url === undefined)('migrate in PostgreSQL', () => {
     const shape = await shapeOf(pool, table);
     await migrate(pool, { table });
 
-    expect(shape).toMatchObject([{ comment: 'tokenwright schema 4', indexes: { length: 7 } }]);
+    expect(shape).toMatchObject([{ comment: 'tokenwright schema 5', indexes: { length: 9 } }]);
     expect(await shapeOf(pool, table)).toEqual(shape);
   });
 
@@ -1455,7 +1474,7 @@ describe.skipIf(url === undefined)('migrate in PostgreSQL', () => {
     expect(pool.idleCount).toBe(1);
   });
 
-  it.each(['tokenwright schema 6, needs 5', 'tokenwright schema 7: later', 'tokenwright schema '])(
+  it.each(['tokenwright schema 7, needs 6', 'tokenwright schema 8: later', 'tokenwright schema '])(
     'refuses a later schema that it cannot use and changes nothing: %s',
     async (comment) => {
       const { pool, table } = await setUp();
@@ -1469,7 +1488,7 @@ describe.skipIf(url === undefined)('migrate in PostgreSQL', () => {
     },
   );
 
-  it.each(['tokenwright schema 5', 'tokenwright schema 6, needs 4'])(
+  it.each(['tokenwright schema 6', 'tokenwright schema 7, needs 5'])(
     'leaves a later schema that it can use unchanged: %s',
     async (comment) => {
       const { pool, table, store } = await setUp();
@@ -1497,11 +1516,11 @@ describe.skipIf(url === undefined)('migrate in PostgreSQL', () => {
     it('adds missing indexes and the comment', async () => {
       const { pool, table, store } = await setUp();
       await pool.query(`COMMENT ON TABLE ${table} IS NULL`);
-      await pool.query(`DROP INDEX ${table}_live, ${table}_by_account`);
+      await pool.query(`DROP INDEX ${table}_held_open, ${table}_by_account`);
       await migrate(pool, { table });
 
       expect(await shapeOf(pool, table)).toMatchObject([
-        { comment: 'tokenwright schema 4', indexes: { length: 7 } },
+        { comment: 'tokenwright schema 5', indexes: { length: 9 } },
       ]);
       expect(await store.doctor()).toEqual([]);
     });
@@ -1539,7 +1558,7 @@ describe.skipIf(url === undefined)('migrate in PostgreSQL', () => {
     // A later version may change the table like this while this one is running.
     await pool.query(
       `ALTER TABLE ${table} ADD note text, ADD kind text NOT NULL DEFAULT 'plain';
-       COMMENT ON TABLE ${table} IS 'tokenwright schema 5'`,
+       COMMENT ON TABLE ${table} IS 'tokenwright schema 6'`,
     );
     await migrate(pool, { table });
     const theirs = records.map(async ({ id }) => {

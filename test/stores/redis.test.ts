@@ -1,6 +1,7 @@
 import { Cluster, Redis } from 'ioredis';
 import { createClient, createCluster, RESP_TYPES } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { revoked } from '../../src/revoked.ts';
 import type { CountQuery, PurgeQuery, StoreFinding } from '../../src/store.ts';
 import {
   type RedisClient,
@@ -10,7 +11,6 @@ import {
 } from '../../src/stores/redis/index.ts';
 import { KeySpace, SHARDS, shardOf } from '../../src/stores/redis/layout.ts';
 import { COUNT, DUE, REMOVE, type Script } from '../../src/stores/redis/scripts.ts';
-import { revoked } from '../../src/revoked.ts';
 import { storeContract } from '../../src/testing/index.ts';
 import type { TokenId, TokenRecord } from '../../src/token.ts';
 import { startProxy, type TcpProxy } from '../faults/proxy.ts';

@@ -62,7 +62,14 @@ async function turnsDuring(work: Promise<unknown>): Promise<number> {
 describe.each(DRIVERS)('a SQLite store with many records, over %s', (_, connect) => {
   it.each<[string, (store: SqliteTokenStore, limit: number) => Promise<number>]>([
     ['revokeAll', (store, limit) => store.revokeAll('acme', CREATED, limit)],
-    ['purge', async (store, limit) => (await store.purge(LATER, limit)).count],
+    [
+      'purge',
+      async (store, limit) => (await store.purge({ now: LATER, minAgeMs: 0, limit })).count,
+    ],
+    [
+      'prune',
+      async (store, limit) => (await store.prune({ account: 'acme', now: LATER, limit })).count,
+    ],
   ])(
     'changes at most 100 records in each turn, and as many as asked for in total: %s',
     async (_verb, call) => {
@@ -97,7 +104,7 @@ describe.each(DRIVERS)('a SQLite store with many records, over %s', (_, connect)
 
     // These indexes contain only records that are not revoked.
     expect(plan.map(({ detail }) => detail).join()).toMatch(
-      /^SEARCH tokens USING COVERING INDEX tokens_(?:live|by_account) \(account=\?\)$/,
+      /^SEARCH tokens USING COVERING INDEX tokens_(?:held_open|by_account) \(account=\?\)$/,
     );
   });
 

@@ -121,7 +121,8 @@ describe('the log of a SQLite store that opened its file by path', () => {
     let longest = 0;
     for (const call of [
       () => store.revokeAll('acme', CREATED, 1000),
-      async () => (await store.purge(new Date('2200-01-01'), 1000)).count,
+      async () =>
+        (await store.purge({ now: new Date('2200-01-01'), minAgeMs: 0, limit: 1000 })).count,
     ]) {
       let changed = 0;
       for (let count = 1000; count === 1000; changed += count) {

@@ -13,6 +13,7 @@ import { dirname, join } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { generateKey, type TokenEvent, TokenService } from '../../src/index.ts';
+import { revoked } from '../../src/revoked.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { SCOPE } from '../support.ts';
 import { DRIVERS, newFile, opened } from './sqlite-handles.ts';
@@ -29,7 +30,10 @@ const VERBS: [string, (store: SqliteTokenStore) => Promise<unknown>][] = [
   ['replace', (store) => store.replace({ ...record, version: 2 })],
   ['revoke', (store) => store.revoke(record.id, 'acme', CREATED)],
   ['revokeAll', (store) => store.revokeAll('acme', CREATED, 1000)],
-  ['purge', (store) => store.purge(new Date('2200-01-01T00:00:00Z'), 1000)],
+  [
+    'purge',
+    (store) => store.purge({ now: new Date('2200-01-01T00:00:00Z'), minAgeMs: 0, limit: 1000 }),
+  ],
 ];
 
 const FAULTS: [string, (path: string) => void][] = [
@@ -226,9 +230,9 @@ describe('a SQLite store that opened its file by path', () => {
       cause(path);
       await refusalOf(store.insert(two));
 
-      expect(await store.find([record.id])).toEqual([{ ...record, revokedAt: CREATED }]);
+      expect(await store.find([record.id])).toEqual([revoked(record, CREATED)]);
       await store.insert(newRecord('three'));
-      expect(await seenByOthers(path)).toEqual({ ...record, revokedAt: CREATED });
+      expect(await seenByOthers(path)).toEqual(revoked(record, CREATED));
       expect(await seenByOthers(path, newRecord('three').id)).toEqual(newRecord('three'));
     },
   );
@@ -255,7 +259,7 @@ describe('a SQLite store that opened its file by path', () => {
     rmSync(`${path}-wal`);
     await refusalOf(first.store.find([record.id]));
 
-    expect(await first.store.find([record.id])).toEqual([{ ...record, revokedAt: CREATED }]);
+    expect(await first.store.find([record.id])).toEqual([revoked(record, CREATED)]);
     await first.store.insert(newRecord('three'));
     expect(await refusalOf(second.insert(newRecord('four')))).toMatchObject({
       code: 'store_corrupt',

@@ -17,7 +17,13 @@ const WRITES: [string, (store: SqliteTokenStore) => Promise<unknown>, unknown][]
   ['replace', (store) => store.replace({ ...record, version: 2 }), true],
   ['revoke', (store) => store.revoke(record.id, 'acme', CREATED), true],
   ['revokeAll', (store) => store.revokeAll('acme', CREATED, 1000), 2],
-  ['purge', async (store) => (await store.purge(new Date('2200-01-01T00:00:00Z'), 1000)).count, 2],
+  [
+    'purge',
+    async (store) =>
+      (await store.purge({ now: new Date('2200-01-01T00:00:00Z'), minAgeMs: 0, limit: 1000 }))
+        .count,
+    2,
+  ],
 ];
 
 beforeEach(() => {

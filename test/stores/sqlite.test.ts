@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { nextTurn } from '../../src/deadline.ts';
+import { revoked } from '../../src/revoked.ts';
 import { COLUMNS } from '../../src/stores/rows.ts';
 import {
   type SqliteHandle,
@@ -202,7 +203,7 @@ describe('SqliteTokenStore.open', () => {
 
     expect(await second.find([record.id])).toEqual([record]);
     await second.revoke(record.id, 'acme', CREATED);
-    expect(await store.find([record.id])).toEqual([{ ...record, revokedAt: CREATED }]);
+    expect(await store.find([record.id])).toEqual([revoked(record, CREATED)]);
   });
 
   it('keeps the tokens of two files separate', async () => {
@@ -311,7 +312,7 @@ describe('SqliteTokenStore.open', () => {
     const before = schema();
     SqliteTokenStore.open(handle);
 
-    expect(handle.prepare('PRAGMA user_version').get()).toEqual({ user_version: 4 });
+    expect(handle.prepare('PRAGMA user_version').get()).toEqual({ user_version: 5 });
     expect(schema()).toEqual(before);
   });
 
@@ -352,6 +353,28 @@ describe('SqliteTokenStore.open', () => {
       expect(() => opened(SqliteTokenStore.open(path))).not.toThrow();
     },
   );
+
+  it('gives the derived tokens of a file of schema version 4 their root', async () => {
+    const path = newFile();
+    const { store, other, record } = await setUp(path);
+    const [root, parent] = [record.id, newRecord('parent').id];
+    const child = newRecord('child', { ancestors: [root, parent] });
+    await store.insert(child);
+    await store.close();
+    other.exec(
+      `DROP INDEX tokens_by_root; DROP INDEX tokens_held_open; DROP INDEX tokens_held_revoked;
+       ALTER TABLE tokens DROP COLUMN root; PRAGMA user_version = 4;
+       CREATE INDEX tokens_live ON tokens (account, expires_at, revoked_at) WHERE revoked_at IS NULL;`,
+    );
+
+    const upgraded = opened(SqliteTokenStore.open(path));
+    expect(await upgraded.find([root, child.id])).toEqual([record, child]);
+    const query = { account: 'acme', limit: 9, liveAt: CREATED };
+    expect(await upgraded.page({ ...query, root })).toEqual([child]);
+    expect(await upgraded.page({ ...query, root: parent })).toEqual([]);
+    expect(await upgraded.doctor()).toEqual([]);
+    expect(JSON.stringify(schemaOf(other))).not.toContain('tokens_live');
+  });
 
   describe.each([1, 2, 3] as const)('with a file of schema version %i', (version) => {
     /** The tables of those versions: the second added an index for quotas, the third columns for states. */
@@ -427,9 +450,11 @@ describe('SqliteTokenStore.open', () => {
       expect(await store.find(EARLIER_RECORDS.map(({ id }) => id))).toEqual(EARLIER_RECORDS);
       expect(withoutPages(schemaOf(opened(new DatabaseSync(path))))).toEqual(newest());
       expect(await store.doctor({ full: true })).toEqual([]);
-      await expect(
-        store.insert(newRecord('two'), { tokens: 3, liveAt: CREATED }),
-      ).rejects.toMatchObject({ code: 'quota_exceeded' });
+      const most = { live: 9, ended: 9 };
+      expect(await store.count({ account: 'acme', liveAt: CREATED, most })).toEqual({
+        live: 3,
+        ended: 2,
+      });
     });
 
     it('upgrades it from four processes concurrently', async () => {
@@ -485,9 +510,9 @@ describe('SqliteTokenStore.open', () => {
   });
 
   it.each([
-    ['that lacks a column', 'user_version = 5; ALTER TABLE tokens RENAME name TO title', 5],
-    ['that needs later code', `user_version = ${6 + 5 * 65_536}`, 6],
-    ['with another table', 'user_version = 5; DROP TABLE tokens; CREATE TABLE tokens (newer)', 5],
+    ['that lacks a column', 'user_version = 6; ALTER TABLE tokens RENAME name TO title', 6],
+    ['that needs later code', `user_version = ${7 + 6 * 65_536}`, 7],
+    ['with another table', 'user_version = 6; DROP TABLE tokens; CREATE TABLE tokens (newer)', 6],
   ])('refuses a later schema %s and changes nothing', (_, sql, version) => {
     const handle = opened(new DatabaseSync(newFile()));
     SqliteTokenStore.open(handle);
@@ -537,14 +562,14 @@ describe('SqliteTokenStore.open', () => {
     ['a table', 'CREATE TABLE users (a)'],
     ['a view', 'CREATE VIEW one AS SELECT 1'],
     ['a version', 'PRAGMA user_version = 7'],
-    ['our version', 'PRAGMA user_version = 4'],
+    ['our version', 'PRAGMA user_version = 5'],
     ['a table and a version', 'PRAGMA user_version = 7; CREATE TABLE users (a)'],
-    ['a table and our version', 'PRAGMA user_version = 4; CREATE TABLE users (a)'],
+    ['a table and our version', 'PRAGMA user_version = 5; CREATE TABLE users (a)'],
     ['an application_id', 'PRAGMA application_id = 1'],
     ['a table called tokens', 'CREATE TABLE tokens (theirs)'],
     [
       'a table called tokens and our version',
-      'PRAGMA user_version = 4; CREATE TABLE tokens (id, account)',
+      'PRAGMA user_version = 5; CREATE TABLE tokens (id, account)',
     ],
     [
       'a table like ours, without its version',
@@ -552,16 +577,16 @@ describe('SqliteTokenStore.open', () => {
     ],
     [
       'a table like ours, and an application_id',
-      `CREATE TABLE tokens (${COLUMNS.join(', ')}); PRAGMA user_version = 4; PRAGMA application_id = 1`,
+      `CREATE TABLE tokens (${COLUMNS.join(', ')}); PRAGMA user_version = 5; PRAGMA application_id = 1`,
     ],
     [
       'our application_id, and a table of the version before',
-      `CREATE TABLE tokens (${EARLIER_COLUMNS.join(', ')}); PRAGMA user_version = 4;
+      `CREATE TABLE tokens (${EARLIER_COLUMNS.join(', ')}); PRAGMA user_version = 5;
        PRAGMA application_id = 1415008852`,
     ],
     [
       'our application_id, and another table',
-      'CREATE TABLE tokens (theirs); PRAGMA user_version = 4; PRAGMA application_id = 1415008852',
+      'CREATE TABLE tokens (theirs); PRAGMA user_version = 5; PRAGMA application_id = 1415008852',
     ],
   ])('refuses a database of another application, with %s, and changes nothing', (_, sql) => {
     const path = newFile();
@@ -712,7 +737,10 @@ describe('a SQLite database that fails', () => {
     ['replace', (store) => store.replace({ ...record, version: 2 })],
     ['revoke', (store) => store.revoke(record.id, 'acme', CREATED)],
     ['revokeAll', (store) => store.revokeAll('acme', CREATED, 1000)],
-    ['purge', (store) => store.purge(new Date('2200-01-01T00:00:00Z'), 1)],
+    [
+      'purge',
+      (store) => store.purge({ now: new Date('2200-01-01T00:00:00Z'), minAgeMs: 0, limit: 1 }),
+    ],
     ['find', (store) => store.find([record.id])],
     ['find of several', (store) => store.find([record.id, record.id])],
     ['page', (store) => store.page({ account: 'acme', limit: 1, liveAt: CREATED })],
@@ -782,7 +810,7 @@ describe('query plans in SQLite', () => {
   }
 
   it('read pages and scans from an index, without sorting', () => {
-    const sorted = plans().filter(([sql]) => sql.includes('ORDER BY'));
+    const sorted = plans().filter(([sql]) => /ORDER BY (?!.*rowid|2 )/.test(sql));
 
     const pageBy = (index: string) =>
       `SEARCH tokens USING INDEX ${index} (account=? AND (created_at,id)<(?,?))`;
@@ -797,6 +825,9 @@ describe('query plans in SQLite', () => {
       ...Array(5).fill(
         'SEARCH tokens USING INDEX tokens_by_parent (parent=? AND (created_at,id)<(?,?))',
       ),
+      ...Array(5).fill(
+        'SEARCH tokens USING INDEX tokens_by_root (root=? AND (created_at,id)<(?,?))',
+      ),
       revoked,
       pageBy('tokens_suspended'),
     ]);
@@ -806,21 +837,30 @@ describe('query plans in SQLite', () => {
     const all = plans();
     const details = all.map(([, plan]) => plan).join('\n');
 
-    expect(all).toHaveLength(21);
+    expect(all).toHaveLength(39);
     expect(details).not.toMatch(/SCAN (?!asked|CONSTANT ROW)/);
     expect(details).not.toContain('TEMP B-TREE');
     expect(details).toContain('tokens_by_end');
   });
 
-  it('count live tokens in an index, without reading expired ones', () => {
-    const counts = plans().filter(([sql]) => sql.includes('OFFSET'));
+  it('count in an index, without reading tokens', () => {
+    const counts = plans().filter(([sql]) => sql.includes('OFFSET') || sql.includes('count(*)'));
+    const searches = counts.map(([, plan]) => plan).sort();
 
-    expect(counts).toHaveLength(2);
-    for (const [, plan] of counts) {
-      expect(plan).toContain(
-        'SEARCH tokens USING COVERING INDEX tokens_live (account=? AND expires_at>?)',
+    expect(searches).toHaveLength(12);
+    for (const plan of searches) {
+      expect(plan).toMatch(
+        /^SEARCH tokens USING COVERING INDEX tokens_held_(open|revoked) \(account=\? AND root=\? AND [^|]*\)$/,
       );
     }
+  });
+
+  it('prune by an index of what a quota counts', () => {
+    const [plan] = plans().filter(([sql]) => sql.includes('UNION ALL SELECT id'));
+
+    expect(plan?.[1]).toMatch(
+      /^MERGE \(UNION ALL\)\nLEFT\nSEARCH tokens USING INDEX tokens_held_open \(account=\? AND root=\? AND revoked_at=\? AND expires_at<\?\)\nRIGHT\nSEARCH tokens USING INDEX tokens_held_revoked \(account=\? AND root=\? AND format=\? AND revoked_at>\?\)$/,
+    );
   });
 
   it('show a sort and a scan for a query without an index (the control)', () => {
@@ -1019,7 +1059,6 @@ describe('a SQLite store with long scope lists', () => {
       await store.find([longRecord('a').id]);
       expect(bytesRead()).toBe(before);
       // The control: the store does not know which records a revokeAll changed, so it reads again.
-      await store.purge(new Date('2200-01-01T00:00:00Z'), 0);
       await store.revokeAll('acme', CREATED, 1000);
       await store.find([longRecord('a').id]);
       expect(bytesRead()).toBeGreaterThan(before);
@@ -1112,42 +1151,89 @@ describe('page of a SQLite store with maxBytes', () => {
   });
 });
 
-describe('a quota in a SQLite store', () => {
-  it.each(DRIVERS)(
-    'says so if there is room just after it refused, over %s',
-    async (_, connect) => {
-      const store = SqliteTokenStore.open(opened(connect(newFile())));
-      const [held, asked] = [newRecord('held'), newRecord('asked')];
-      const quota = { tokens: 1, liveAt: CREATED };
-      await store.insert(held, quota);
+describe('the count of a SQLite store', () => {
+  const COUNTED = 45_000;
+  const MOST = { live: 1_000_000, ended: 1_000_000 };
 
-      // Writes of one turn share a transaction.
-      const [refusal, isRevoked] = await Promise.all([
-        refusalOf(store.insert(asked, quota)),
-        store.revoke(held.id, held.account, CREATED),
-      ]);
-
-      expect([refusal.code, isRevoked]).toEqual(['quota_exceeded', true]);
-      expect(await store.insert(asked, quota)).toBeUndefined();
-      expect((await refusalOf(store.insert(asked, { ...quota, tokens: 9 }))).code).toBe('id_taken');
-    },
-  );
-
-  it.each(DRIVERS)('is enforced for concurrent inserts, over %s', async (_, connect) => {
-    const store = SqliteTokenStore.open(opened(connect(newFile())));
-    const quota = { tokens: 3, liveAt: CREATED };
-    const inserts = ['a', 'b', 'b', 'c', 'd', 'e'].map((label) =>
-      store.insert(newRecord(label), quota).then(
-        () => 'kept',
-        ({ code }) => code,
-      ),
+  /** Many records of one account; `times` is what the columns of times hold for the row number `i`. */
+  function filled(times: string) {
+    const path = newFile();
+    const store = opened(SqliteTokenStore.open(path));
+    const handle = opened(new DatabaseSync(path));
+    handle.exec(
+      `INSERT INTO tokens (id, account, prefix, kid, digest, scopes, requested, version, created_at,
+         expires_at, revoked_at, format)
+       WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${COUNTED})
+       SELECT printf('%022d', i), 'acme', 'acme', 'k1', zeroblob(32), '[]', '[]', 1, i, ${times} FROM n`,
     );
+    return store;
+  }
 
-    expect(await Promise.all(inserts)).toEqual([
-      ...['kept', 'kept'],
-      // The second `b` gets quota_exceeded, because the reason is looked up when the account is full.
-      ...['quota_exceeded', 'kept', 'quota_exceeded', 'quota_exceeded'],
-    ]);
+  it.each([
+    ['each with an expiry of its own', 'i + 1000, NULL, NULL', { live: COUNTED, ended: 0 }],
+    ['of one expiry', '1000, NULL, NULL', { live: COUNTED, ended: 0 }],
+    ['that expired at one instant', '500, NULL, NULL', { live: 0, ended: COUNTED }],
+    ['that were revoked at one instant', '9000, 7, NULL', { live: 0, ended: COUNTED }],
+    [
+      'of which some were imported',
+      "9000, 7 + i % 2, iif(i % 3 = 0, 'sanctum', NULL)",
+      { live: 0, ended: COUNTED },
+    ],
+    [
+      'of all kinds',
+      "iif(i % 2 = 0, 9000, 400), iif(i % 3 = 0, i, NULL), iif(i % 5 = 0, 'a' || i % 7, NULL)",
+      { live: COUNTED / 3, ended: (2 * COUNTED) / 3 },
+    ],
+  ])('finds all tokens %s', async (_, times, expected) => {
+    const store = filled(times);
+
+    expect(await store.count({ account: 'acme', liveAt: new Date(500), most: MOST })).toEqual(
+      expected,
+    );
+    const most = { live: 20_001, ended: 40_000 };
+    expect(await store.count({ account: 'acme', liveAt: new Date(500), most })).toEqual({
+      live: Math.min(expected.live, most.live),
+      ended: Math.min(expected.ended, most.ended),
+    });
+  });
+
+  it('leaves turns of the event loop to others', async () => {
+    const store = filled('1000, NULL, NULL');
+    let turns = 0;
+    let isOver = false;
+    const count = () => {
+      turns += 1;
+      if (!isOver) setImmediate(count);
+    };
+    setImmediate(count);
+    await store.count({ account: 'acme', liveAt: CREATED, most: MOST });
+    isOver = true;
+
+    expect(turns).toBeGreaterThanOrEqual(2);
+  });
+
+  it('makes hasReached look at no more than a thousand records', async () => {
+    const { store, other } = await setUp();
+    other.exec('UPDATE tokens SET created_at = 5000');
+    const fill = (count: number, label: string) =>
+      other.exec(
+        `INSERT INTO tokens (id, account, prefix, kid, digest, scopes, requested, version, created_at,
+           expires_at)
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
+         SELECT '${label}' || i, 'acme', 'acme', 'k1', zeroblob(32), '[]', '[]', 1, 7, 9000 FROM n`,
+      );
+    fill(999, 'a');
+    expect(await store.hasReached(new Date(5000))).toBe(true);
+    fill(1, 'b');
+    expect(await store.hasReached(new Date(5000))).toBe(false);
+    expect(await store.hasReached(new Date(7))).toBe(true);
+  });
+
+  it('makes hasReached ask the clock of the machine, too', async () => {
+    const { store } = await setUp();
+
+    expect(await store.hasReached(CREATED)).toBe(false);
+    expect(await store.hasReached(new Date(0))).toBe(true);
   });
 });
 
@@ -1268,7 +1354,7 @@ describe('doctor of a SQLite store', () => {
     expect((await store.doctor()).map((finding) => finding.code)).toEqual([code]);
   });
 
-  it.each(['tokens_by_account', 'tokens_by_end', 'tokens_live'])(
+  it.each(['tokens_by_account', 'tokens_by_end', 'tokens_held_open'])(
     'reports the missing index %s',
     async (index) => {
       const { store, other } = await setUp();

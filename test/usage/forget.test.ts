@@ -37,7 +37,7 @@ describe('purge', () => {
     expect(gone).toBeUndefined();
     expect(kept).toMatchObject({ refusals: 1 });
     expect(usage.calls.filter(({ method }) => method === 'forget')).toEqual([
-      { method: 'forget', args: [[ended.id]] },
+      { method: 'forget', args: [[ended.id, `${ended.id}+`]] },
     ]);
   });
 
@@ -104,6 +104,6 @@ describe('purge', () => {
     store.break('purge', async () => ({ count: 2, ids: ['garbage', ended.id] }));
     await purge(setting);
 
-    expect(usage.calls.at(-1)).toEqual({ method: 'forget', args: [[ended.id]] });
+    expect(usage.calls.at(-1)).toEqual({ method: 'forget', args: [[ended.id, `${ended.id}+`]] });
   });
 });

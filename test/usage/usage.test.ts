@@ -32,6 +32,66 @@ describe('usage', () => {
     expect(usage).not.toHaveProperty('lastUsedAt');
   });
 
+  it('shows the uses of derived tokens apart from those of the token', async () => {
+    const setting = await setUpUsage();
+    const { clock, tokens, token } = setting;
+    const child = await tokens.derive(token.value, { scopes: [SCOPE] });
+    const grandchild = await tokens.derive(child.value, { scopes: [SCOPE] });
+    clock.advance(60);
+    await verifyTimes(setting, 1);
+    const lastUsedAt = clock.now();
+    clock.advance(60);
+    await tokens.verify(child.value, { scope: SCOPE });
+    await tokens.verify(grandchild.value, { scope: SCOPE });
+    await tokens.verify(grandchild.value, { scope: DENIED });
+    const derivedAt = clock.now();
+
+    expect(await tokens.usage('acme', token.id)).toEqual({
+      uses: 1,
+      refusals: 0,
+      lastUsedAt,
+      derived: { uses: 2, lastUsedAt: derivedAt },
+      scopes: [
+        { scope: SCOPE, uses: 1, lastUsedAt },
+        { scope: OTHER_SCOPE, uses: 0 },
+      ],
+    });
+    expect(await tokens.get('acme', token.id)).toMatchObject({ uses: 1, lastUsedAt });
+    expect(await tokens.usage('acme', child.id)).toMatchObject({
+      uses: 1,
+      derived: { uses: 1, lastUsedAt: derivedAt },
+    });
+    const last = await tokens.usage('acme', grandchild.id);
+    expect(last).toMatchObject({ uses: 1, refusals: 1 });
+    expect(last).not.toHaveProperty('derived');
+  });
+
+  it('advises to keep a scope that only a derived token uses', async () => {
+    const setting = await setUpUsage();
+    const { clock, tokens, token } = setting;
+    const child = await tokens.derive(token.value, { scopes: [OTHER_SCOPE] });
+    clock.advance(40 * 86_400);
+    await verifyTimes(setting, 1);
+    expect((await tokens.advise('acme', token.id))?.unused).toEqual([OTHER_SCOPE]);
+    await tokens.verify(child.value, { scope: OTHER_SCOPE });
+
+    expect((await tokens.advise('acme', token.id))?.unused).toEqual([]);
+  });
+
+  it('forgets what was derived from a token together with the token', async () => {
+    const setting = await setUpUsage();
+    const { clock, tokens, token, usage } = setting;
+    const child = await tokens.derive(token.value, { scopes: [SCOPE] });
+    await tokens.verify(child.value, { scope: SCOPE });
+    await tokens.revokeAll('acme');
+    clock.advance(60);
+    await tokens.purge({ before: clock.now() });
+    await tokens.close();
+
+    const counted = await usage.inner.scan();
+    expect(counted.ids.filter((id) => id.startsWith(token.id))).toEqual([]);
+  });
+
   it('counts by the scope that granted the use', async () => {
     const setting = await setUpUsage();
     const { tokens, token } = setting;
@@ -108,11 +168,11 @@ describe('usage', () => {
 
   it.each<[string, unknown]>([
     ['too few answers', []],
-    ['too many answers', [undefined, undefined]],
+    ['too many answers', [undefined, undefined, undefined]],
     ['undefined', undefined],
-    ['a number', [42]],
-    ['null', [null]],
-    ['a count below 0', [{ refusals: -1, scopes: [] }]],
+    ['a number', [42, undefined]],
+    ['null', [null, undefined]],
+    ['a count below 0', [{ refusals: -1, scopes: [] }, undefined]],
     [
       'a getter that throws',
       [
@@ -121,21 +181,25 @@ describe('usage', () => {
             throw new Error('no');
           },
         },
+        undefined,
       ],
     ],
-    ['a string as a count', [{ refusals: '1', scopes: [] }]],
-    ['no scopes', [{ refusals: 0 }]],
-    ['no time', [{ refusals: 0, scopes: [{ scope: SCOPE, uses: 1 }] }]],
+    ['a string as a count', [{ refusals: '1', scopes: [] }, undefined]],
+    ['no scopes', [{ refusals: 0 }, undefined]],
+    ['no time', [{ refusals: 0, scopes: [{ scope: SCOPE, uses: 1 }] }, undefined]],
     [
       'an invalid time',
-      [{ refusals: 0, scopes: [{ scope: SCOPE, uses: 1, lastUsedAt: new Date(Number.NaN) }] }],
+      [
+        { refusals: 0, scopes: [{ scope: SCOPE, uses: 1, lastUsedAt: new Date(Number.NaN) }] },
+        undefined,
+      ],
     ],
   ])('fails with store_corrupt if the store returns %s', async (_, answer) => {
     const { tokens, token, usage } = await setUpUsage();
     usage.break(async () => answer);
 
     expect(await codeOf(tokens.usage('acme', token.id))).toBe('store_corrupt');
-    usage.break(async () => [{ refusals: 0, scopes: [] }]);
+    usage.break(async () => [{ refusals: 0, scopes: [] }, undefined]);
     expect(await tokens.usage('acme', token.id)).toMatchObject({ uses: 0 });
   });
 });

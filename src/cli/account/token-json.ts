@@ -72,6 +72,7 @@ const use = { uses: z.int(), lastUsed: time.nullable() };
 export const usageJson = z.object({
   ...use,
   refusals: z.int(),
+  derived: z.object(use).optional(),
   scopes: z
     .array(z.object({ scope: scopeText, ...use }))
     .max(65_536)

@@ -20,11 +20,12 @@ export function shownOutcome(token: TokenJson): Outcome {
 }
 
 export function usageOutcome(usage: UsageJson): Outcome {
-  const { uses, refusals, lastUsed, scopes } = usage;
+  const { uses, refusals, lastUsed, derived, scopes } = usage;
   const totals = columns([
     ['uses', String(uses)],
     ['refusals', String(refusals)],
     ['last used', lastUsedText(lastUsed)],
+    ...(derived === undefined ? [] : [derivedRow(derived)]),
   ]);
   const rows = scopes.map(({ scope, uses, lastUsed }) => [
     String(uses),
@@ -32,6 +33,13 @@ export function usageOutcome(usage: UsageJson): Outcome {
     scope === OTHER_SCOPES ? `${scope}: it is not known by which scope` : printable(scope),
   ]);
   return { text: `${totals}\n\n${table(['USES', 'LAST USED', 'SCOPE'], rows)}`, json: usage };
+}
+
+function derivedRow({
+  uses,
+  lastUsed,
+}: NonNullable<UsageJson['derived']>): readonly [label: string, text: string] {
+  return ['derived tokens', `${count(uses, 'use')}, the last ${lastUsedText(lastUsed)}`];
 }
 
 /** @param removed the scopes that were removed; absent if that was not asked for */

@@ -81,6 +81,10 @@ export const ENGLISH_TEXTS = {
     caption: phrase('What the token may do at {host}'),
     path: 'Path',
     method: 'Method',
+    derivedUses: plural({
+      one: 'Tokens derived from it: {count} use, the last',
+      other: 'Tokens derived from it: {count} uses, the last',
+    }),
     usesColumn: 'Uses',
     never: 'Never',
     below: 'and everything below',

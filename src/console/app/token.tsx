@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import type { WireUse } from '../../http/wire.ts';
 import type { FreshToken, ShownToken } from './api.ts';
 import { useChange } from './change.tsx';
 import { useConsole } from './context.ts';
@@ -6,6 +7,7 @@ import { StateBadge } from './controls/badge.tsx';
 import { Button } from './controls/button.tsx';
 import { ErrorNotice, Notice } from './controls/notice.tsx';
 import { BackLink, LoadedPart, Screen } from './controls/screen.tsx';
+import { Time } from './controls/time.tsx';
 import { type Loaded, useLoaded } from './loading.ts';
 import { goTo } from './router.ts';
 import { isLive, nameOf } from './shown-token.ts';
@@ -187,8 +189,22 @@ function Rights({ token, onOpen }: RightsProps) {
         )}
       </div>
       <LoadedPart loaded={usage}>
-        {(counts) => <TokenRights scopes={token.scopes} usage={counts} />}
+        {(counts) => (
+          <>
+            <TokenRights scopes={token.scopes} usage={counts} />
+            {counts?.derived !== undefined && <DerivedUses {...counts.derived} />}
+          </>
+        )}
       </LoadedPart>
     </section>
+  );
+}
+
+function DerivedUses({ uses, lastUsed }: WireUse) {
+  return (
+    <p class="muted">
+      {TEXTS.rights.derivedUses({ count: uses })}{' '}
+      {lastUsed === null ? TEXTS.rights.never : <Time seconds={lastUsed} />}
+    </p>
   );
 }
