@@ -197,6 +197,23 @@ describe('the cost of a growing request', () => {
     expect(slope).toBeLessThan(NEAR_LINEAR);
   });
 
+  it.each([
+    ['in upper case', '/A'],
+    ['encoded', '/%41'],
+    ['of one segment', 'A'],
+  ])('is linear for finding the routes of a long path %s', (_, unit) => {
+    const catalog = ScopeCatalog.from(['GET:d.example/{}', 'GET:d.example/a/a', 'GET:d.example/a']);
+    const surface: Surface = (size) => {
+      const target = `/b${unit.repeat((size - 4) / unit.length)}/`;
+      return () => {
+        const reading = catalog.readRequest({ method: 'GET', domain: 'd.example', target });
+        return reading.ok && SMALL.allows(reading.request);
+      };
+    };
+
+    expect(slopeOf(surface, [1024, 2048, 4096, 8192], NEAR_LINEAR)).toBeLessThan(NEAR_LINEAR);
+  });
+
   it('is linear for explaining a long path', () => {
     const surface: Surface = (size) => {
       const target = '/a'.repeat(size / 2);
