@@ -14,7 +14,6 @@ import { type FailureLimiter, failureLimiter } from '../http/login-limiter.ts';
 import { originForm, toNodeListener } from '../http/node.ts';
 import { ownForms } from '../http/request.ts';
 import type { SignIn } from '../http/sign-in.ts';
-import { inTurn } from '../http/turns.ts';
 import type { LeaseStore } from '../lease-store.ts';
 import type { TokenServiceOptions } from '../options.ts';
 import { TokenService } from '../service.ts';
@@ -124,7 +123,7 @@ export class Generations {
         observeCall(observers, route, request, response);
       }
       if (page === undefined) void handle(request, response);
-      else void inTurn(request, response, () => page.answer(request, response));
+      else page.answer(request, response);
     };
   }
 

@@ -1,4 +1,5 @@
 import type { RequestListener } from 'node:http';
+import { inTurn } from '../http/turns.ts';
 import type { TokenService } from '../service.ts';
 
 /** A service, and the listener that answers its calls. */
@@ -28,7 +29,12 @@ export class LiveService {
     this.#onError = onError;
   }
 
+  /** Does nothing for a call before it is its turn. */
   readonly listener: RequestListener = (request, response) => {
+    void inTurn(request, response, () => this.#answer(request, response));
+  };
+
+  #answer(...[request, response]: Parameters<RequestListener>): void {
     const generation = this.#current;
     generation.calls += 1;
     response.once('close', () => {
@@ -36,7 +42,7 @@ export class LiveService {
       if (generation !== this.#current) this.#closeIdle(generation);
     });
     generation.listener(request, response);
-  };
+  }
 
   /** The service that answers now. */
   get tokens(): TokenService {

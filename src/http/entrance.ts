@@ -1,7 +1,13 @@
 import * as crypto from 'node:crypto';
-import { MAX_KNOWN_CALLERS, MAX_KNOWN_CREDENTIALS, STRANGER_SHARE } from '../bounds.ts';
+import {
+  AUTHENTICATE_DEADLINE_MS,
+  MAX_KNOWN_CALLERS,
+  MAX_KNOWN_CREDENTIALS,
+  SLOT_SHARE,
+  STRANGER_SHARE,
+} from '../bounds.ts';
 import type { HttpRequest } from './request.ts';
-import { Slots } from './slots.ts';
+import { type Party, Reservation, Slots } from './slots.ts';
 
 /**
  * Where calls of one kind of caller begin, before their credentials are checked.
@@ -11,7 +17,12 @@ import { Slots } from './slots.ts';
  * strangers there are.
  */
 export class Entrance {
+  /** For calls of strangers that are worked on. */
   readonly strangers: Slots;
+  /** For those that wait until they are. */
+  readonly #places: Slots;
+  /** The oldest are first. Each takes a slot if there is one, and says whether it did. */
+  readonly #waiting = new Set<() => boolean>();
   // A KeyObject: HMAC would make one of bytes on each call, which takes seven times as long.
   readonly #key = crypto.createSecretKey(crypto.randomBytes(32));
   /** The parties that credentials opened, by the marks of the credentials. */
@@ -21,6 +32,41 @@ export class Entrance {
 
   constructor(maxInFlight: number) {
     this.strangers = new Slots(maxInFlight, STRANGER_SHARE);
+    this.#places = new Slots(maxInFlight, SLOT_SHARE - STRANGER_SHARE);
+  }
+
+  /**
+   * Takes a slot of strangers. If the address has none left, waits for one, since many programs may begin
+   * behind one address. Resolves to false if no address has one left, if too many wait, or if it takes too
+   * long.
+   */
+  async enter(slots: Reservation, address: Party): Promise<boolean> {
+    if (slots.take(this.strangers, [address])) return true;
+    const place = new Reservation();
+    if (this.strangers.isFull || !place.take(this.#places, [address])) return false;
+    try {
+      return await new Promise<boolean>((resolve) => {
+        const end = (isIn: boolean) => {
+          clearTimeout(timer);
+          this.#waiting.delete(tryToEnter);
+          resolve(isIn);
+        };
+        const tryToEnter = () => {
+          const isIn = slots.take(this.strangers, [address]);
+          if (isIn) end(true);
+          return isIn;
+        };
+        const timer = setTimeout(end, AUTHENTICATE_DEADLINE_MS, false);
+        this.#waiting.add(tryToEnter);
+      });
+    } finally {
+      place.release();
+    }
+  }
+
+  /** Lets the next stranger in. Call it when a call has given its slot back. */
+  admitNext(): void {
+    for (const tryToEnter of this.#waiting) if (tryToEnter()) return;
   }
 
   /** Identifies what a caller shows, without storing it; `undefined` if that is nothing. */

@@ -237,7 +237,7 @@ class HttpHandler {
     const known = entrance.knownParty(mark);
     const isIn =
       known === undefined
-        ? slots.take(entrance.strangers, [address])
+        ? await entrance.enter(slots, address)
         : slots.take(this.#slots, [address, known]);
     if (!isIn) throw overloaded();
     try {
@@ -251,6 +251,8 @@ class HttpHandler {
       const isRefused = error instanceof HttpError && STATUS[error.code][0] === 401;
       if (isRefused) entrance.forget(mark);
       throw error;
+    } finally {
+      entrance.admitNext();
     }
   }
 

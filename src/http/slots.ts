@@ -16,6 +16,11 @@ export class Slots {
     this.share = Math.ceil(total * share);
   }
 
+  /** Whether there is no room for any party. */
+  get isFull(): boolean {
+    return this.#taken >= this.#total;
+  }
+
   /** Takes slots for these parties, or releases some if `by` is negative. Returns false without room. */
   change(parties: readonly string[], by: number): boolean {
     if (by > 0 && !this.#hasRoom(parties, by)) return false;

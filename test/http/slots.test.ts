@@ -259,14 +259,14 @@ describe('calls of one address', () => {
     const open = () => {
       for (const resolve of waiting.splice(0)) resolve();
     };
-    return { from, open };
+    return { from, open, count: () => waiting.length };
   }
 
   it.each<[string, SetUpOptions, number]>([
     [
-      'are limited to a sixteenth before their credentials are checked, if the address is known',
+      'are limited to a quarter before their credentials are checked, if the address is known',
       { clientAddress: ({ headers }) => headers.get(ADDRESS) ?? '', maxInFlight: 32 },
-      2,
+      8,
     ],
     ['can take all slots if the address is unknown', {}, 8],
     ['can take all slots if every address is empty', { clientAddress: () => '' }, 8],
@@ -275,9 +275,31 @@ describe('calls of one address', () => {
     const pending = Array.from({ length: share }, (__, i) => from('192.0.2.1', `user${i}`));
     expectFailure(await from('192.0.2.1', 'other'), 'overloaded');
     const elsewhere = from('192.0.2.2', 'other');
-    open();
+    const answers = Promise.all(pending);
+    let isDone = false;
+    void answers.finally(() => {
+      isDone = true;
+    });
+    while (!isDone) {
+      open();
+      await turn();
+    }
 
-    expect((await elsewhere).status).toBe(share < 8 ? 200 : 503);
+    expect((await elsewhere).status).toBe('maxInFlight' in options ? 200 : 503);
+    for (const answer of await answers) expect(answer.status).toBe(200);
+  });
+
+  it('are checked a sixteenth at a time', async () => {
+    const { from, open, count } = gated({
+      clientAddress: ({ headers }) => headers.get(ADDRESS) ?? '',
+      maxInFlight: 32,
+    });
+    const pending = Array.from({ length: 5 }, (_, i) => from('192.0.2.1', `user${i}`));
+
+    for (const expected of [2, 2, 1]) {
+      await expect.poll(count).toBe(expected);
+      open();
+    }
     for (const answer of await Promise.all(pending)) expect(answer.status).toBe(200);
   });
 });
