@@ -72,7 +72,9 @@ function isRounded(literal: string): boolean {
 }
 
 /** The significant digits of a number, and the power of ten of the last one. */
-function partsOf(literal: string): readonly [sign: string, digits: string, exponent: number] | undefined {
+function partsOf(
+  literal: string,
+): readonly [sign: string, digits: string, exponent: number] | undefined {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(literal);
   if (match === null) return undefined;
   const [, sign = '', whole = '', fraction = '', power = '0'] = match;

@@ -41,7 +41,8 @@ export class CountedRequests {
     const entry: Entry = { request, spent: undefined, isUsed: false, isRefused: false };
     if (entries === undefined) this.#entries.set(request.object, [entry]);
     else {
-      if (known !== undefined || entries.length === MAX_VALUES) entries.splice(Math.max(index, 0), 1);
+      if (known !== undefined || entries.length === MAX_VALUES)
+        entries.splice(Math.max(index, 0), 1);
       entries.push(entry);
     }
     return entry;

@@ -238,7 +238,9 @@ export class Decider {
     const counted = countedOf(claim);
     if (counted.length === 0) return this.#allow(claim, grants, call);
     const settle = (spent: true | LimitHit) =>
-      spent === true ? this.#allow(claim, grants, call) : this.#refuseUse(claim.record, spent, call);
+      spent === true
+        ? this.#allow(claim, grants, call)
+        : this.#refuseUse(claim.record, spent, call);
     const spent = this.#spend(counted, call);
     return spent instanceof Promise ? spent.then(settle) : spent && settle(spent);
   }
@@ -282,11 +284,7 @@ export class Decider {
   }
 
   /** Counts a use of a token, which is also one of each ancestor; once for each request. */
-  #countUse(
-    usage: UsageRecorder,
-    grants: readonly Grant[],
-    { now, request }: CountedCall,
-  ): void {
+  #countUse(usage: UsageRecorder, grants: readonly Grant[], { now, request }: CountedCall): void {
     const seen = request && this.#requests.of(request);
     if (seen?.isUsed) return;
     if (seen !== undefined) seen.isUsed = true;

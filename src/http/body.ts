@@ -1,5 +1,5 @@
-import { clearTimeout, setTimeout } from '../timers.ts';
 import { describeRounded, placeOf, roundedNumberIn } from '../json.ts';
+import { clearTimeout, setTimeout } from '../timers.ts';
 import { HttpError, overloaded } from './errors.ts';
 import type { Body, HttpRequest } from './request.ts';
 import type { Reservation } from './slots.ts';

@@ -1,6 +1,6 @@
-import { describeRounded, parseJsonText, roundedNumberIn } from '../../json.ts';
 import { systemClock } from '../../clock.ts';
 import type { PatchInput } from '../../input.ts';
+import { describeRounded, parseJsonText, roundedNumberIn } from '../../json.ts';
 import type { Scope } from '../../scope/index.ts';
 import type { JsonObject } from '../../token.ts';
 import { checkWildcards } from '../account/connect.ts';
