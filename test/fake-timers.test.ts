@@ -135,4 +135,3 @@ describe('under fake timers', () => {
     expect(await Promise.race([ends, wait])).toBe('waiting');
   });
 });
-

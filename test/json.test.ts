@@ -8,9 +8,9 @@ import { Cells } from '../src/cli/import/cells.ts';
 import { type OldRow, readRows } from '../src/cli/import/rows.ts';
 import { parseJson, readJson, readScopes, readTokens } from '../src/cli/inputs.ts';
 import { readKeys } from '../src/cli/key-file.ts';
+import { isTokenError } from '../src/errors.ts';
 import { parseJsonText, roundedNumberIn } from '../src/json.ts';
 import { readMetadata } from '../src/metadata.ts';
-import { isTokenError } from '../src/errors.ts';
 import { setUp as setUpHttp } from './http/support.ts';
 import { K1, SCOPE } from './support.ts';
 
@@ -120,7 +120,9 @@ describe('a number that JSON rounds', () => {
       details: { member: 'metadata.id' },
       message: expect.stringContaining('metadata.id'),
     });
-    expect((await post(`{"scopes":["${SCOPE}"],"metadata":{"id":1546130668394}}`)).status).toBe(200);
+    expect((await post(`{"scopes":["${SCOPE}"],"metadata":{"id":1546130668394}}`)).status).toBe(
+      200,
+    );
   });
 
   it.each([

@@ -372,10 +372,10 @@ const RULES: readonly (readonly [from: RegExp, to: RegExp])[] = [
   [/^has-methods\.ts$/, /./],
   [/^(?:copy-text|store-answers)\.ts$/, /./],
   [/^list-size\.ts$/, /^(?!bounds\.ts$)/],
-  [/^clock\.ts$/, /^(?!errors\.ts$)/],
-  [/^deadline\.ts$/, /./],
+  [/^clock\.ts$/, /^(?!errors\.ts$|timers\.ts$)/],
+  [/^deadline\.ts$/, /^(?!timers\.ts$)/],
   [/^events\.ts$/, /^(?!errors\.ts$|token\.ts$|node:diagnostics_channel$)/],
-  [/^metadata\.ts$/, /^(?!bounds\.ts$|token\.ts$|wording\.ts$)/],
+  [/^metadata\.ts$/, /^(?!bounds\.ts$|json\.ts$|token\.ts$|wording\.ts$)/],
   [/^token-id\.ts$/, /^(?!bounds\.ts$)/],
   [
     /^token\.ts$/,
@@ -388,7 +388,7 @@ const RULES: readonly (readonly [from: RegExp, to: RegExp])[] = [
   [/^(?:usage|lease)-store\.ts$/, /^(?!(?:token|store)\.ts$)/],
   [
     /^stores\//,
-    /^(?!bounds|clock|deadline|errors|events|has-methods|list-size|metadata|revoked|token|(?:usage-|lease-)?store\.ts$|stores\/|node:|nanoid$)/,
+    /^(?!bounds|clock|deadline|errors|events|has-methods|list-size|metadata|revoked|token|(?:usage-|lease-)?store\.ts$|timers\.ts$|stores\/|node:|nanoid$)/,
   ],
   [/^scope-hints\.ts$/, /^(?!scope\/)/],
   [
@@ -403,11 +403,11 @@ const RULES: readonly (readonly [from: RegExp, to: RegExp])[] = [
   [/^access\//, /^(service|store\.ts|schemas|http|stores|cli|testing|openapi)\b|^node:/],
   [
     /^usage\//,
-    /^(?!bounds|deadline|duration|errors|events|scope\/|store-(?:answers|calls)\.ts$|token\.ts$|usage-store\.ts$|usage\/)/,
+    /^(?!bounds|deadline|duration|errors|events|scope\/|store-(?:answers|calls)\.ts$|timers\.ts$|token\.ts$|usage-store\.ts$|usage\/)/,
   ],
   [
     /^limits\//,
-    /^(?!bounds|copy-text|deadline|errors|store-(?:answers|calls)\.ts$|token\.ts$|lease-store\.ts$|limits\/|node:net$|ipaddr\.js$)/,
+    /^(?!bounds|copy-text|deadline|errors|store-(?:answers|calls)\.ts$|timers\.ts$|token\.ts$|lease-store\.ts$|limits\/|node:net$|ipaddr\.js$)/,
   ],
   [/^input\.ts$/, /^(?!errors\.ts$|token\.ts$|scope\/index\.ts$)/],
   [/^(options|schemas)\.ts$/, /^(service|records|access|http|stores|cli)\b/],

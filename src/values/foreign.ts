@@ -18,7 +18,7 @@ export interface ForeignFormat {
   readonly hashedPart: (value: string) => string | undefined;
   /**
    * A regular expression that finds its values in a text, with one group around what may be shown, such as
-   * `(acme_)[0-9a-f]{32}`. For {@link redactor}. @default they are not found
+   * `(acme_)[0-9a-f]{32}`. For {@link redactor}. @default only values that are a word of their own
    */
   readonly inText?: string | undefined;
 }
@@ -110,7 +110,7 @@ export const formats = /* @__PURE__ */ Object.freeze({
     return formatWithStart(
       'prefixed-api-key',
       start,
-      // Only the usual lengths: a search for all lengths would not take linear time.
+      // Only the usual lengths: a search for all lengths would not take linear time. The others are found as words.
       '[0-9A-Za-z]{8}_[0-9A-Za-z]{24}',
       (_, rest) => /^[0-9A-Za-z]{1,64}_([0-9A-Za-z]{16,64})$/.exec(rest)?.[1],
     );
@@ -221,9 +221,6 @@ export function readForeign(
   given: readonly ForeignFormat[],
   value: string,
 ): PresentedValue | undefined {
-  const { length } = value;
-  if (length < MIN_FOREIGN_LENGTH || length > MAX_FOREIGN_LENGTH) return undefined;
-  if (!/^[!-~]+$/.test(value)) return undefined;
   for (const format of given) {
     const part = partOf(format, value);
     if (part === undefined) continue;
@@ -233,8 +230,14 @@ export function readForeign(
   return undefined;
 }
 
-/** A format may be one of the host's own. */
-function partOf({ hashedPart }: ForeignFormat, value: string): string | undefined {
+/**
+ * The part of a value that a format hashes; `undefined` if it does not accept the value. The format may be
+ * one of the host's own. Never throws.
+ */
+export function partOf({ hashedPart }: ForeignFormat, value: string): string | undefined {
+  const { length } = value;
+  if (length < MIN_FOREIGN_LENGTH || length > MAX_FOREIGN_LENGTH) return undefined;
+  if (!/^[!-~]+$/.test(value)) return undefined;
   try {
     const part = hashedPart(value);
     return typeof part === 'string' && part !== '' ? part : undefined;

@@ -1,25 +1,31 @@
-import type { ForeignFormat } from './foreign.ts';
-import { VALUE_IN_TEXT } from './format.ts';
+import { MIN_FOREIGN_LENGTH } from '../bounds.ts';
+import { type ForeignFormat, partOf } from './foreign.ts';
+import { BODY_IN_TEXT, ENCODED_UNDERSCORE, VALUE_IN_TEXT } from './format.ts';
 
 /**
  * Masks everything that has the form of a token value, with any prefix, anywhere in a text. The
  * prefix, the key id and six characters of the token id stay. For log lines and error messages.
  *
- * Does not check whether the value is real. A value next to other letters or digits is masked too. A
- * truncated value, or one that is encoded, is not found. Takes linear time; returns the empty text
+ * Does not check whether the value is real. A value next to other letters or digits is masked too, and one
+ * whose underscore is encoded. A truncated value, or one that is encoded otherwise, is not found. Takes linear time; returns the empty text
  * for anything but a string.
  *
  * @example
  * redact(`GET /token/${token.value}`); // 'GET /token/acme_1k1V3xQpL…'
  */
 export function redact(text: string): string {
-  return typeof text === 'string' ? text.replace(VALUE_IN_TEXT, '$1…') : '';
+  if (typeof text !== 'string') return '';
+  const masked = text.replace(VALUE_IN_TEXT, '$1…');
+  if (!ENCODED_UNDERSCORE.test(masked)) return masked;
+  const [first, ...parts] = masked.split(ENCODED_UNDERSCORE);
+  return first + parts.map((part) => part.replace(BODY_IN_TEXT, '$1…')).join('');
 }
 
 /**
- * Makes a {@link redact} that also masks values of other systems, if a text shows which words are values:
- * those of formats with a prefix, and those of Sanctum. For a format of your own, it masks the values that
- * `inText` finds.
+ * Makes a {@link redact} that also masks values of other systems: each word that a format accepts, and what
+ * `inText` of a format finds next to other letters. A word ends at spaces, quotes, brackets, the signs of
+ * addresses and JSON, and characters that are not ASCII. Formats without a prefix accept any word of the
+ * right length, which may be a digest: it is masked, too.
  *
  * @throws {TypeError} If an `inText` is not a regular expression
  * @example
@@ -28,7 +34,34 @@ export function redact(text: string): string {
  */
 export function redactor(foreign: readonly ForeignFormat[]): (text: string) => string {
   const patterns = foreign.flatMap(({ inText }) => (inText === undefined ? [] : patternOf(inText)));
-  return (text) => patterns.reduce((line, each) => line.replace(each, shownPart), redact(text));
+  const maskPart = (part: string) => wordMask(foreign, part) ?? part;
+  const maskWord = (word: string) => {
+    const masked = word.split(BETWEEN).map(maskPart).join('');
+    return masked === word ? maskPart(word) : masked;
+  };
+  return (text) => {
+    const line = redact(text);
+    // Words first: an expression may find only a part of a value.
+    const words = foreign.length === 0 ? line : line.replace(WORD, maskWord);
+    return patterns.reduce((rest, each) => rest.replace(each, shownPart), words);
+  };
+}
+
+/** As long as the shortest value of any format. */
+const WORD = /[!-~]{16,}/g;
+/** Separates values within a word, and is kept: an escape, or a sign. */
+const BETWEEN =
+  /(\\+(?:u[0-9A-Fa-f]{4}|.)|%[0-9A-Fa-f]{2}|[\s"'`<>()[\]{},;=&?!:/|#@]|\.(?![0-9A-Za-z]))/;
+
+/** The mask of a word that is a value, or ends in one with a fixed start. */
+function wordMask(foreign: readonly ForeignFormat[], word: string): string | undefined {
+  if (word.length < MIN_FOREIGN_LENGTH) return undefined;
+  for (const format of foreign) {
+    const { start = '' } = format;
+    const from = start === '' ? 0 : Math.max(word.lastIndexOf(start), 0);
+    if (partOf(format, word.slice(from)) !== undefined) return `${word.slice(0, from)}${start}…`;
+  }
+  return undefined;
 }
 
 function patternOf(inText: string): RegExp {

@@ -40,6 +40,9 @@ const USER = /^([^/\\:]*:[/\\]*|[/\\]{2,})[^/\\]*@/;
 /** Letters, digits and `_`, which need no encoding, encoded once or several times. */
 const NEEDLESSLY_ENCODED = /%(?:25)*(3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9A])/gi;
 
+/** That of a value. */
+const ENCODED_UNDERSCORE = /%(?:25)*5[Ff](?=1[0-9A-Za-z]{57})/g;
+
 /** Matches the name of a parameter, reduced to its letters in lower case. */
 const CREDENTIAL_NAME =
   /(?:token|secret|password|passwd|pwd|apikey|accesskey|signature|assertion|credentials?|authorization|verifier)$|^(?:auth|awsaccesskeyid|code|jwt|samlresponse|session|sessionid|sid|sig)$/;
@@ -85,7 +88,7 @@ function isCredential(parameter: string): boolean {
 }
 
 function withoutValues(text: string): string {
-  const masked = redact(text);
+  const masked = redact(text.replace(ENCODED_UNDERSCORE, '_'));
   const plain = decode(masked);
   const maskedAgain = redact(plain);
   // If no value hides behind an encoding, the log shows the original spelling.

@@ -1,7 +1,8 @@
+import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { TokenId } from '../../src/token.ts';
-import { formats } from '../../src/values/foreign.ts';
+import { type ForeignFormat, formats } from '../../src/values/foreign.ts';
 import { KeyRing } from '../../src/values/keys.ts';
 import { redact, redactor } from '../../src/values/redact.ts';
 import { maskValue, mintValue } from '../../src/values/value.ts';
@@ -43,6 +44,12 @@ describe('redact', () => {
     ['a prefix that ends in _1', `acme_1_1${BODY}`, 'acme_1_1k1012345…'],
     ['lines', `${KNOWN}\r\n${KNOWN}`, `${MASKED}\r\n${MASKED}`],
     ['other scripts', `é${KNOWN}漢\u{1f600}${KNOWN}`, `é${MASKED}漢\u{1f600}${MASKED}`],
+    ['an encoded underscore', `acme%5F1${BODY}`, 'acme%5F1k1012345…'],
+    ['an underscore encoded twice', `acme%255f1${BODY}`, 'acme%255f1k1012345…'],
+    ['an underscore escaped for JSON', `acme\\u005f1${BODY}`, 'acme\\u005f1k1012345…'],
+    ['one escaped twice', `acme\\\\u005F1${BODY}`, 'acme\\\\u005F1k1012345…'],
+    ['an underscore escaped for HTML', `acme&#95;1${BODY}`, 'acme&#95;1k1012345…'],
+    ['a wide underscore', `acme\uff3f1${BODY}`, 'acme\uff3f1k1012345…'],
     ['a lookalike with a wrong tag', `${KNOWN.slice(0, -1)}0`, MASKED],
   ])('masks values: %s', (_, text, expected) => {
     expect(redact(text)).toBe(expected);
@@ -141,23 +148,113 @@ describe('redactor', () => {
     `oldx${LETTERS}`,
     `old.${LETTERS.slice(1)}`,
     `12|${ENTROPY.slice(1)}`,
-    `${ENTROPY}`,
+    `${ENTROPY}x`,
+    `${ENTROPY}00000000`,
     'unk_short',
     'sk_learn',
   ])('leaves other words unchanged: %s', (text) => {
     expect(mask(text)).toBe(text);
   });
 
-  it('does not mask values of formats that have no prefix', () => {
+  it('masks words that a format without a prefix accepts, and no others', () => {
     const none = redactor([
       formats.betterAuth(),
       formats.keypal(),
-      formats.sha256({ pattern: /x/ }),
+      formats.sha256({ pattern: /^own-(\d{20})$/ }),
     ]);
 
-    expect(none(LETTERS)).toBe(LETTERS);
+    expect(none(`a ${LETTERS} b`)).toBe('a … b');
+    expect(none(`key=${LETTERS.slice(0, 32)}&a=1`)).toBe('key=…&a=1');
+    expect(none('{"key":"own-01234567890123456789"}')).toBe('{"key":"…"}');
+    expect(none(LETTERS.slice(1))).toBe(LETTERS.slice(1));
+    expect(none('own-0123456789012345678')).toBe('own-0123456789012345678');
     expect(none(KNOWN)).toBe(redact(KNOWN));
     expect(redactor([])(KNOWN)).toBe(redact(KNOWN));
+    expect(redactor([])(LETTERS)).toBe(LETTERS);
+  });
+
+  const CRC32 = (text: string) => crc32(text).toString(16).padStart(8, '0');
+  const letters = (alphabet: string, min: number, max = min) =>
+    fc
+      .array(fc.constantFrom(...alphabet), { minLength: min, maxLength: max })
+      .map((all) => all.join(''));
+  const ALNUM = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+  const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
+  const ALPHA = ALNUM.slice(10);
+  const sanctum = (start: string) =>
+    fc
+      .tuple(fc.constantFrom('', '12|', '7f3b1c9e-1111-4c2a|'), letters(ALNUM, 40), fc.boolean())
+      .map(([id, entropy, isLong]) => `${id}${start}${entropy}${isLong ? CRC32(entropy) : ''}`);
+  const ACCEPTED: readonly [string, ForeignFormat, fc.Arbitrary<string>][] = [
+    ['sanctum', formats.sanctum(), sanctum('')],
+    ['sanctum with a prefix', formats.sanctum({ prefix: 'st_' }), sanctum('st_')],
+    ['better-auth', formats.betterAuth(), letters(ALPHA, 64)],
+    [
+      'better-auth with a prefix and a length',
+      formats.betterAuth({ prefix: 'ba.', length: 20 }),
+      letters(ALPHA, 20).map((rest) => `ba.${rest}`),
+    ],
+    ['keypal', formats.keypal(), letters(ALNUM, 32)],
+    ['keypal of another length', formats.keypal({ length: 20 }), letters(ALNUM, 20)],
+    [
+      'unkey',
+      formats.unkey({ prefix: 'unk' }),
+      letters(BASE58, 12, 360).map((rest) => `unk_${rest}`),
+    ],
+    [
+      'prefixed-api-key',
+      formats.prefixedApiKey({ prefix: 'my' }),
+      fc
+        .tuple(letters(ALNUM, 1, 64), letters(ALNUM, 16, 64))
+        .map(([short, long]) => `my_${short}_${long}`),
+    ],
+    [
+      'sha256',
+      formats.sha256({ pattern: /^old-[0-9A-Za-z]{30}$/ }),
+      letters(ALNUM, 30).map((rest) => `old-${rest}`),
+    ],
+  ];
+  const AROUND: readonly (readonly [string, string])[] = [
+    ['', ''],
+    ['Bearer ', ''],
+    ['the key ', ' is refused'],
+    ['the key is ', '.'],
+    ['{"key":"', '"}'],
+    ['{\\"key\\":\\"', '\\"}'],
+    ['a\\n', '\\nb'],
+    ['\\u0022', '\\u0022'],
+    ['https://a.example/x?key=', '&b=1#c'],
+    ['/token/', '/rotate'],
+    ['%22', '%22'],
+    ["('", "')"],
+    ['é', '漢'],
+    ['a,', ',b'],
+    ['X-Key: ', '\r\n'],
+  ];
+
+  it.each(ACCEPTED)('masks each spelling that the format accepts: %s', (_, format, spellings) => {
+    const mask = redactor([format]);
+    fc.assert(
+      fc.property(spellings, fc.constantFrom(...AROUND), (value, [before, after]) => {
+        const part = format.hashedPart(value);
+        if (part === undefined) throw new Error('the spelling is not accepted');
+        const masked = mask(`${before}${value}${after}`);
+        expect(masked).not.toContain(value.slice(-16));
+        expect(masked.endsWith(`…${after}`)).toBe(true);
+        expect(masked.startsWith(before)).toBe(true);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('takes linear time', () => {
+    const mask = redactor(ACCEPTED.map(([, format]) => format));
+    const texts = ['a', 'my_', 'a_', '|', '\\', '%25', 'my_a_0', `${ENTROPY}|`, 'unk_1'];
+    for (const text of texts) {
+      const start = performance.now();
+      mask(text.repeat(1_000_000 / text.length));
+      expect(performance.now() - start).toBeLessThan(5000);
+    }
   });
 
   it('masks a whole value if the expression has no group', () => {
