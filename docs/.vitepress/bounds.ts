@@ -385,14 +385,36 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: 'its connection is closed',
     },
     {
-      what: '`maxInFlight`: slots for calls in progress; as many again for JSON bodies that are read, and for forms',
+      what: '`maxInFlight`: slots for calls in progress behind credentials; as many again for each other kind: JSON bodies, forms of `/introspect`, calls and forms of `/revoke`, and calls of each kind of caller whose credentials are being checked',
       limit: '{DEFAULT_IN_FLIGHT:number}',
       beyond: overloaded,
     },
     {
-      what: 'slots of one account; with `clientAddress`, also of one address',
+      what: 'slots behind credentials of one account; with `clientAddress`, also of one address',
       limit: '{SLOT_SHARE} of each kind, rounded up',
       beyond: '503 `overloaded`',
+    },
+    {
+      what: 'slots before credentials of one address, with `clientAddress`',
+      limit: '{STRANGER_SHARE} of each kind, rounded up',
+      beyond:
+        'as many calls as make it {SLOT_SHARE} wait for their check, up to {AUTHENTICATE_DEADLINE_MS}; 503 `overloaded`',
+    },
+    {
+      what: 'callers whose credentials were right and who need no slot before them, of each kind; credentials of one of them',
+      limit: '{MAX_KNOWN_CALLERS:number}; {MAX_KNOWN_CREDENTIALS}',
+      beyond: 'the oldest begin like strangers again',
+    },
+    {
+      what: 'calls of one connection of HTTP/1 that are worked on, with `toNodeListener`',
+      limit:
+        'one, and {MAX_WAITING_CALLS_OF_CONNECTION:number} that wait; {MAX_WAITING_CALLS:number} wait on all connections',
+      beyond: 'the connection is closed after those',
+    },
+    {
+      what: 'calls that waited behind others of their connection and start in one turn of the event loop',
+      limit: '{STARTED_A_TURN}',
+      beyond: 'the next turn',
     },
     {
       what: 'a body, a token or a list of tokens, for one slot',

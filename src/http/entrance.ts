@@ -40,28 +40,25 @@ export class Entrance {
    * behind one address. Resolves to false if no address has one left, if too many wait, or if it takes too
    * long.
    */
-  async enter(slots: Reservation, address: Party): Promise<boolean> {
+  enter(slots: Reservation, address: Party): boolean | Promise<boolean> {
     if (slots.take(this.strangers, [address])) return true;
     const place = new Reservation();
     if (this.strangers.isFull || !place.take(this.#places, [address])) return false;
-    try {
-      return await new Promise<boolean>((resolve) => {
-        const end = (isIn: boolean) => {
-          clearTimeout(timer);
-          this.#waiting.delete(tryToEnter);
-          resolve(isIn);
-        };
-        const tryToEnter = () => {
-          const isIn = slots.take(this.strangers, [address]);
-          if (isIn) end(true);
-          return isIn;
-        };
-        const timer = setTimeout(end, AUTHENTICATE_DEADLINE_MS, false);
-        this.#waiting.add(tryToEnter);
-      });
-    } finally {
-      place.release();
-    }
+    return new Promise((resolve) => {
+      const end = (isIn: boolean) => {
+        clearTimeout(timer);
+        this.#waiting.delete(tryToEnter);
+        place.release();
+        resolve(isIn);
+      };
+      const tryToEnter = () => {
+        const isIn = slots.take(this.strangers, [address]);
+        if (isIn) end(true);
+        return isIn;
+      };
+      const timer = setTimeout(end, AUTHENTICATE_DEADLINE_MS, false);
+      this.#waiting.add(tryToEnter);
+    });
   }
 
   /** Lets the next stranger in. Call it when a call has given its slot back. */

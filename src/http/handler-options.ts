@@ -68,9 +68,10 @@ export interface TokenHandlerOptions {
   readonly sendTimeoutMs?: number | undefined;
   /**
    * The number of slots for calls in progress. Bodies and forms that are still being read have as many
-   * slots of their own. A call takes one slot; a body or a list of tokens takes one for each 128 KiB.
-   * One account holds at most a quarter of the slots, and so does one address if `clientAddress` is
-   * set. Calls beyond that are refused (503 `overloaded`). @default 1000
+   * slots of their own, and so have calls whose credentials are not checked yet. A call takes one slot; a
+   * body or a list of tokens takes one for each 128 KiB. One account holds at most a quarter of the slots,
+   * and so does one address if `clientAddress` is set; before credentials, a sixteenth. Calls beyond that
+   * are refused (503 `overloaded`). @default 1000
    */
   readonly maxInFlight?: number | undefined;
   /**

@@ -235,11 +235,11 @@ class HttpHandler {
     const address = caller.client?.network || undefined;
     const mark = entrance.markOf(caller.request);
     const known = entrance.knownParty(mark);
-    const isIn =
+    const entered =
       known === undefined
-        ? await entrance.enter(slots, address)
+        ? entrance.enter(slots, address)
         : slots.take(this.#slots, [address, known]);
-    if (!isIn) throw overloaded();
+    if (entered !== true && !(await entered)) throw overloaded();
     try {
       const admitted = await check(this.#signIns, caller);
       if (!slots.take(this.#slots, [address, admitted.party])) throw overloaded();

@@ -124,6 +124,7 @@ describe('the page about limits', () => {
     ['{FAILURES_SECONDS}', '15 minutes'],
     ['{MAX_LIFETIME_SECONDS}', '365 days'],
     ['{SLOT_SHARE}', '1/4'],
+    ['{STRANGER_SHARE}', '1/16'],
     ['{MAX_LISTED_TOKENS}', '10 000'],
     ['{MAX_SCOPES}', '4096'],
     ['{DEFAULT_DEADLINE_MS:number}', '2000'],
