@@ -88,4 +88,4 @@ export function mapStore(kept = new Map<string, TokenRecord>()): TokenStore {
 }
 
 for (const promise of storeContract) await promise.run(() => mapStore());
-console.log(`${storeContract.length} promises kept`); // 101 promises kept
+console.log(`${storeContract.length} promises kept`); // 110 promises kept

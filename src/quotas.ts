@@ -70,12 +70,13 @@ export class QuotaKeeper {
 
   async #wait(held: Held, now: number): Promise<void> {
     const { store } = this.#parts;
-    const waiting = Promise.withResolvers<void>();
-    const waiter: Waiter = { now, ...waiting, isLate: false };
-    held.waiters.push(waiter);
+    const late = { isLate: false };
+    const served = new Promise<void>((resolve, reject) => {
+      held.waiters.push({ now, resolve, reject, late });
+    });
     if (!held.isCounting) void this.#serve(held);
-    await store.inTime(waiting.promise, store.deadline(), () => {
-      waiter.isLate = true;
+    await store.inTime(served, store.deadline(), () => {
+      late.isLate = true;
       return undefined;
     });
   }
@@ -174,7 +175,7 @@ interface Waiter {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
   /** Whether its deadline has passed. */
-  isLate: boolean;
+  readonly late: { readonly isLate: boolean };
 }
 
 /** What is known of a holder of a quota. */
@@ -236,7 +237,7 @@ class Held {
     this.#countedAtMs = performance.now();
     let left = room;
     for (const [index, waiter] of this.waiters.splice(0).entries()) {
-      if (waiter.isLate) continue;
+      if (waiter.late.isLate) continue;
       if (left > 0) {
         left -= 1;
         this.#enter();

@@ -30,7 +30,23 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
     {
       what: 'active or suspended tokens of an account: `quotas.tokensPerAccount`',
       limit: '{DEFAULT_TOKENS_PER_ACCOUNT}; 1 to {MAX_TOKENS_PER_ACCOUNT}',
-      beyond: `${quotaExceeded}; concurrent calls may exceed it by as many as they are`,
+      beyond: `${quotaExceeded}; processes together may exceed it by a sixteenth of the room that was left`,
+    },
+    {
+      what: 'expired and revoked tokens of an account: `quotas.endedPerAccount`',
+      limit: '{ENDED_PER_LIVE:number} times `tokensPerAccount`; 1 to {MAX_ENDED_PER_ACCOUNT}',
+      beyond: 'the oldest are purged early',
+    },
+    {
+      what: 'active or suspended tokens that are derived from one, at any depth: `quotas.derivedPerRoot`',
+      limit: '{DEFAULT_DERIVED_PER_ROOT:number}; 1 to {MAX_DERIVED_PER_ROOT:number}',
+      beyond:
+        '`quota_exceeded`; ended ones {ENDED_PER_LIVE:number} times as many, and the oldest are purged early',
+    },
+    {
+      what: '`requested` of a revoked token, as JSON. Its `scopes` and `metadata` are gone',
+      limit: '{MAX_REVOKED_REQUESTED_BYTES:number} bytes',
+      beyond: 'the rest is dropped',
     },
     {
       what: '`name`',
@@ -473,6 +489,16 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       what: '`--max-tokens`: active or suspended tokens of an account',
       limit: '{DEFAULT_TOKENS_PER_ACCOUNT}; 1 to {MAX_TOKENS_PER_ACCOUNT}',
       beyond: `422 ${quotaExceeded}`,
+    },
+    {
+      what: '`--max-ended`: expired or revoked tokens of an account',
+      limit: '{ENDED_PER_LIVE:number} times `--max-tokens`; 1 to {MAX_ENDED_PER_ACCOUNT}',
+      beyond: 'the oldest are purged early',
+    },
+    {
+      what: '`--max-derived`: active or suspended tokens that are derived from one',
+      limit: '{DEFAULT_DERIVED_PER_ROOT:number}; 1 to {MAX_DERIVED_PER_ROOT:number}',
+      beyond: '422 `quota_exceeded`',
     },
     {
       what: '`--max-scopes`: scopes of a token',

@@ -3,7 +3,8 @@
 // times, and a guarded one does not). Each server is a process of its own, whose CPU for each request is
 // measured under load; 1 000 tokens with ten scopes take turns. Rounds take turns as well, and the
 // medians count, also of the ratios: each is within one round, since machines change their speed.
-// Then the token service itself is kept busy for a minute. The figures go to
+// Then the token service itself is kept busy for a minute, by a mix of calls and by issues alone, with a
+// quota. The figures go to
 // .cache/bench/http.json.
 import { type ChildProcess, execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,7 +18,9 @@ const WARM_SECONDS = 3;
 const ROUND_SECONDS = 1;
 const CONNECTIONS = 32;
 const SUSTAINED_CONNECTIONS = 64;
-const SUSTAINED_SECONDS = 60;
+const SUSTAINED_SECONDS = Number(process.env['SUSTAINED_SECONDS'] ?? 60);
+/** The last slice of the issues in a minute to the first: the line has to be flat. */
+const LEAST_RATIO = 0.95;
 const SLICE_SECONDS = 10;
 const GUARDS = (
   process.env['GUARDS'] ?? 'none,an empty one,cached,uncached,by hand,jose,better-auth'
@@ -92,6 +95,13 @@ interface Load {
   readonly worst: number;
 }
 
+interface Slice extends Load {
+  readonly seconds: number;
+  /** Requests a second. */
+  readonly rate: number;
+  readonly heap: number;
+}
+
 async function usageOf({ child }: Candidate): Promise<{ cpu: number; heap: number }> {
   child.send('?');
   const [usage] = await once(child, 'message');
@@ -100,7 +110,8 @@ async function usageOf({ child }: Candidate): Promise<{ cpu: number; heap: numbe
 
 async function wrk(candidate: Candidate, connections: number, seconds: number): Promise<Load> {
   const { lua, port, guard } = candidate;
-  const parameters = ['-t1', `-c${connections}`, `-d${seconds}`, '-s', lua];
+  // An answer that is late on a busy machine is slow, and not refused.
+  const parameters = ['-t1', '--timeout', '10s', `-c${connections}`, `-d${seconds}`, '-s', lua];
   const { stdout } = await promisify(execFile)('wrk', [...parameters, `http://127.0.0.1:${port}`]);
   const load: Load = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
   if (load.refused === 0 && load.requests > 0) return load;
@@ -162,46 +173,73 @@ async function compare(framework: string): Promise<object> {
   return candidates.map(({ guard, cpu, rate }) => ({ framework, guard, cpu, rate }));
 }
 
-/** The token service under a steady mix of issue, list and get, and what its heap does meanwhile. */
-async function sustain(): Promise<object[]> {
-  const authorization = `Basic ${Buffer.from('ada:correct horse').toString('base64')}`;
-  const headers = { Authorization: authorization, 'Content-Type': 'application/json' };
-  const body = JSON.stringify({ scopes: ['GET:shop.example/orders'], ttl: 3600 });
-  const requestsFor = (ids: readonly string[]) =>
+const authorization = `Basic ${Buffer.from('ada:correct horse').toString('base64')}`;
+const headers = { Authorization: authorization, 'Content-Type': 'application/json' };
+const issue = requestOf(
+  'POST',
+  '/token',
+  headers,
+  JSON.stringify({ scopes: ['GET:shop.example/orders'], ttl: 3600 }),
+);
+
+/** What the token service is kept busy with. */
+const WORK: Readonly<Record<string, (ids: readonly string[]) => readonly string[]>> = {
+  'issue, list and get': (ids) =>
     ids
       .slice(0, 100)
       .flatMap((id) => [
-        requestOf('POST', '/token', headers, body),
+        issue,
         requestOf('GET', '/token?limit=20', headers),
         requestOf('GET', `/token/${id}`, headers),
-      ]);
+      ]),
+  issue: () => [issue],
+};
+
+/** The token service under steady work, and what its heap does meanwhile. */
+async function sustain(work: string): Promise<Slice[]> {
+  const requestsFor = WORK[work] as (ids: readonly string[]) => readonly string[];
   const candidate = await start('service', '', requestsFor, ['--expose-gc']);
   await wrk(candidate, SUSTAINED_CONNECTIONS, WARM_SECONDS);
-  console.log(`\nThe token service on SQLite, ${SUSTAINED_CONNECTIONS} connections\n`);
+  console.log(`\nThe token service on SQLite, ${SUSTAINED_CONNECTIONS} connections: ${work}\n`);
   console.log(
     '| after | requests/s | p50 | p99 | worst | heap |\n| --- | --- | --- | --- | --- | --- |',
   );
-  const slices: object[] = [];
+  const slices: Slice[] = [];
   for (let seconds = SLICE_SECONDS; seconds <= SUSTAINED_SECONDS; seconds += SLICE_SECONDS) {
     const slice = await wrk(candidate, SUSTAINED_CONNECTIONS, SLICE_SECONDS);
     const { heap } = await usageOf(candidate);
+    const rate = (slice.requests / slice.us) * 1e6;
     const cells = [
       `${seconds} s`,
-      ((slice.requests / slice.us) * 1e6).toFixed(0),
+      rate.toFixed(0),
       ...[slice.p50, slice.p99, slice.worst].map((us) => `${(us / 1000).toFixed(1)} ms`),
       `${(heap / 1e6).toFixed(1)} MB`,
     ];
     console.log(`| ${cells.join(' | ')} |`);
-    slices.push({ seconds, ...slice, heap });
+    slices.push({ seconds, ...slice, rate, heap });
   }
   candidate.child.disconnect();
   return slices;
 }
 
+await promisify(execFile)('wrk', ['-v']).catch(({ code }: { readonly code?: unknown }) => {
+  // wrk prints its version and fails.
+  if (code !== 'ENOENT') return;
+  console.error('bench:http needs wrk, and it is not installed: apt-get install wrk');
+  process.exit(1);
+});
 console.log(`Node ${process.version}, ${cpus().length} cores; medians of ${ROUNDS} rounds`);
 const compared: object[] = [];
 for (const framework of FRAMEWORKS) compared.push(await compare(framework));
-const sustained = await sustain();
+const sustained: Record<string, readonly Slice[]> = {};
+for (const work of Object.keys(WORK)) sustained[work] = await sustain(work);
+const [first, last] = [0, -1].map((at) => sustained['issue']?.at(at)?.rate ?? Number.NaN);
+const ratio = (last as number) / (first as number);
+const isFlat = ratio >= LEAST_RATIO;
+console.log(
+  `\nissue: the last slice to the first is ${ratio.toFixed(2)}, ${isFlat ? 'flat' : `below ${LEAST_RATIO}`}`,
+);
+if (!isFlat) process.exitCode = 1;
 const results = new URL('../../.cache/bench/', import.meta.url);
 mkdirSync(results, { recursive: true });
 writeFileSync(

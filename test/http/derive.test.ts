@@ -142,7 +142,7 @@ describe('POST /token/derive', () => {
 });
 
 describe('the OpenAPI description of calls that create or change a token', () => {
-  const quotas = { tokensPerAccount: 2, scopesPerToken: 2 };
+  const quotas = { tokensPerAccount: 1, derivedPerRoot: 1, scopesPerToken: 2 };
   const tooMany = { scopes: [ORDERS, 'POST:shop.example/orders', 'GET:shop.example/items'] };
 
   it.each([

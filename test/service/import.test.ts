@@ -534,6 +534,15 @@ describe('importMany', () => {
     expect(JSON.stringify(refused)).not.toContain('canary');
   });
 
+  it('counts the tokens of an account a few times, and not for each row', async () => {
+    const { tokens, store } = importing();
+    expect(await tokens.importMany(many(300))).toMatchObject({ imported: 300 });
+    const calls = store.takeCalls();
+
+    expect(calls.filter((method) => method === 'insert')).toHaveLength(300);
+    expect(calls.filter((method) => method === 'count').length).toBeLessThanOrEqual(3);
+  });
+
   it('continues after an interruption, and skips the rows already imported', async () => {
     const { tokens, store } = importing();
     let inserts = 0;
