@@ -139,9 +139,8 @@ ${laterIndexesSql(table)}`;
 /** For a table that has our columns and no comment, because a schema tool dropped the comment. */
 function adoptionSql(table: Table): string {
   const indexes = schemaSql(table).split(';\n').slice(1).join(';\n');
-  return (
-    rootsSql(table) + indexes.replaceAll(/CREATE INDEX (?!IF)/g, 'CREATE INDEX IF NOT EXISTS ')
-  );
+  const missing = indexes.replaceAll(/CREATE INDEX (?!IF)/g, 'CREATE INDEX IF NOT EXISTS ');
+  return `${rootsSql(table)}${missing}${dropSql(table)}`;
 }
 
 /** The columns of schema versions 3 to 5. */
@@ -179,15 +178,17 @@ COMMENT ON TABLE ${name} IS '${MARK} ${SCHEMA_VERSION}';
 `;
 }
 
-/** Also gives the derived tokens of schema version 4 their root, and drops an index that nothing needs. */
 function upgradeSql(table: Table): string {
-  const { name, live } = table;
-  const [schema] = name.includes('.') ? name.split('.') : [];
-  // Last, because reads wait for it.
-  const drop = `DROP INDEX IF EXISTS ${schema === undefined ? live : `${schema}.${live}`};\n`;
-  return `${rootsSql(table)}${laterIndexesSql(table)}${drop}`;
+  return `${rootsSql(table)}${laterIndexesSql(table)}${dropSql(table)}`;
 }
 
+/** An index of earlier versions that nothing needs. Comes last, because reads wait for it. */
+function dropSql({ name, live }: Table): string {
+  const [schema] = name.includes('.') ? name.split('.') : [];
+  return `DROP INDEX IF EXISTS ${schema === undefined ? live : `${schema}.${live}`};\n`;
+}
+
+/** Gives the derived tokens of schema version 4 their root. */
 function rootsSql({ name }: Table): string {
   return `UPDATE ${name} SET root = substring(ancestors FROM '^[[]"([^"]*)"')
   WHERE parent IS NOT NULL AND root IS NULL;

@@ -155,17 +155,18 @@ function heldBy(root: `$${number}` | undefined): string {
 const IS_REVOKED = 'revoked_at > 0';
 
 /**
- * Each part counts no further than asked for. ORDER BY forces the index: a scan of the table looks cheap to
- * the planner if all tokens are of one account.
+ * Each part counts no further than asked for. ORDER BY forces the index, of which it has to name all columns
+ * but those that equal something: a scan of the table looks cheap to the planner if all tokens are of one
+ * account.
  */
 function countsOf(name: string, guard: string): Record<HeldPurpose<'count'>, string> {
   const count = (holder: string) => {
     const live = `SELECT 1 FROM ${name} WHERE ${holder} AND revoked_at IS NULL AND expires_at > $2
-           ORDER BY expires_at LIMIT $3`;
+           ORDER BY root, expires_at LIMIT $3`;
     const expired = `SELECT 1 FROM ${name} WHERE ${holder} AND revoked_at IS NULL AND expires_at <= $2
-           ORDER BY expires_at LIMIT $4`;
+           ORDER BY root, expires_at LIMIT $4`;
     const revoked = `SELECT 1 FROM ${name} WHERE ${holder} AND ${IS_REVOKED}
-           ORDER BY format, revoked_at LIMIT $4`;
+           ORDER BY root, format, revoked_at LIMIT $4`;
     return `SELECT (SELECT count(*)::text FROM (${live}) AS live) AS live,
          (SELECT count(*)::text FROM ((${expired}) UNION ALL (${revoked}) LIMIT $4) AS ended) AS ended
        WHERE ${guard}`;
@@ -228,10 +229,10 @@ function changesOf({ name }: Table) {
 function pruneFrom(name: string, holder: string): string {
   const expired = `SELECT id, expires_at AS ended_at FROM ${name}
            WHERE ${holder} AND revoked_at IS NULL AND expires_at <= least($2, ${NOW})
-           ORDER BY expires_at LIMIT $3 FOR UPDATE`;
+           ORDER BY root, expires_at LIMIT $3 FOR UPDATE`;
   const revoked = `SELECT id, revoked_at FROM ${name}
            WHERE ${holder} AND ${IS_REVOKED} AND format IS NULL
-           ORDER BY revoked_at LIMIT $3 FOR UPDATE`;
+           ORDER BY root, format, revoked_at LIMIT $3 FOR UPDATE`;
   // Each in a query of its own: a union does not lock rows.
   return durable(
     `DELETE FROM ${name} WHERE id = ANY(ARRAY(
