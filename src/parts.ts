@@ -106,7 +106,7 @@ export function partsOf(options: unknown): ServiceParts {
     records,
     quotas,
     evidence,
-    view: new TokenView(values, events, lineages, usage),
+    view: new TokenView(values, events, (...all) => lineages.areEnded(...all), usage),
     decider: new Decider({ ...parts, values, usage }),
   };
 }

@@ -68,6 +68,12 @@ export class Lineages {
     return records.map(({ ancestors = [] }) => ancestors.map((id) => known.get(id)));
   }
 
+  /** Whether each token has not ended itself, but an ancestor of it has; see {@link hasEnded}. */
+  async areEnded(records: readonly TokenRecord[], now: number): Promise<readonly boolean[]> {
+    const lines = await this.ofAll(records, now);
+    return lines.map((ancestors, at) => hasEnded(records[at] as TokenRecord, ancestors, now));
+  }
+
   /** The cached ancestors; `undefined` unless all of them are cached. */
   cached(ancestors: readonly TokenId[], now: number): Ancestors | undefined {
     return this.#reader.cachedAll(ancestors, now);

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { delay } from '../timers.ts';
 import {
   LEASE_EARLY_MS,
   LEASE_IDLE_MS,

@@ -1,27 +1,29 @@
-import { hasEnded, type Lineages } from '../access/lineage.ts';
 import type { Events } from '../events.ts';
 import { frozenList, stateOf, type Token, type TokenRecord } from '../token.ts';
 import type { UsageRecorder } from '../usage/recorder.ts';
 import type { UsageTotals } from '../usage-store.ts';
 import { maskValue, type Values } from '../values/value.ts';
 
+/** Tells of each record whether it has not ended itself, but an ancestor of it has. */
+type AreEnded = (records: readonly TokenRecord[], now: number) => Promise<readonly boolean[]>;
+
 /** Turns records into tokens as their account sees them. Emits `revealed` if these include values. */
 export class TokenView {
   readonly #values: Values;
   readonly #events: Events;
-  readonly #lineages: Lineages;
+  readonly #areEnded: AreEnded;
   /** Absent if usage is not recorded. */
   readonly usage: UsageRecorder | undefined;
 
   constructor(
     values: Values,
     events: Events,
-    lineages: Lineages,
+    areEnded: AreEnded,
     usage: UsageRecorder | undefined,
   ) {
     this.#values = values;
     this.#events = events;
-    this.#lineages = lineages;
+    this.#areEnded = areEnded;
     this.usage = usage;
   }
 
@@ -33,13 +35,12 @@ export class TokenView {
   async withUses(records: readonly TokenRecord[], now: number): Promise<Token[]> {
     // The failure was emitted as an event.
     const reading = this.usage?.totalsOf(records.map(({ id }) => id)).catch(() => undefined);
-    const lineage = this.#lineages.ofAll(records, now);
+    const ended = this.#areEnded(records, now);
     // Built while the counts and the ancestors are being read.
     const drafts = this.#drafts(records, now);
-    const [uses, ancestors] = await Promise.all([reading, lineage]);
+    const [uses, isEnded] = await Promise.all([reading, ended]);
     for (const [at, draft] of drafts.entries()) {
-      const record = records[at] as TokenRecord;
-      if (hasEnded(record, ancestors[at] ?? [], now)) draft.state = 'ancestor_ended';
+      if (isEnded[at] === true) draft.state = 'ancestor_ended';
       if (this.usage === undefined) continue;
       if (uses === undefined) draft.usesUnknown = true;
       else addUse(draft, uses[at]);

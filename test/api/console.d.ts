@@ -114,6 +114,7 @@ export declare const ENGLISH_TEXTS: {
     suspended: string;
     expired: string;
     revoked: string;
+    ancestor_ended: string;
   };
   rights: {
     endpoints: Plural<"count">;
@@ -125,6 +126,7 @@ export declare const ENGLISH_TEXTS: {
     caption: Phrase<"host">;
     path: string;
     method: string;
+    derivedUses: Plural<"count">;
     usesColumn: string;
     never: string;
     below: string;
@@ -360,6 +362,7 @@ export declare const ENGLISH_TEXTS: {
       '86400': string;
       '604800': string;
     };
+    endDerived: string;
     confirm: string;
     busy: string;
   };

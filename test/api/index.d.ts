@@ -2,11 +2,6 @@
 
 import type { AskedScope, ReadRequest, RequestReason, Scope, ScopeCatalog, ScopeDiff, ScopeRequest, TypedCatalog } from 'tokenwright/scope';
 
-export interface AccountQuota {
-  readonly tokens: number;
-  readonly liveAt: Date;
-}
-
 export interface AdviseOptions {
   readonly unusedForDays?: number | undefined;
 }
@@ -35,12 +30,19 @@ export interface Clock {
   now(): Date;
 }
 
+export interface CountQuery extends QuotaHolder {
+  readonly liveAt: Date;
+  readonly most: TokenCounts;
+}
+
 export interface CountedTokens {
   readonly ids: readonly TokenId[];
   readonly next?: string | undefined;
 }
 
 export type DeriveInput<Asked extends string = string> = Omit<IssueInput<Asked>, 'account'>;
+
+export type DeriveOptions = Pick<VerifyOptions, 'address'>;
 
 export interface DoctorOptions {
   readonly full?: boolean | undefined;
@@ -167,7 +169,7 @@ export interface LimitOptions {
 
 export interface ListInput<Asked extends string = string> {
   readonly account: string;
-  readonly scope?: Asked | undefined;
+  readonly scope?: Asked | readonly Asked[] | undefined;
   readonly match?: 'overlaps' | 'covers' | 'exact' | undefined;
   readonly state?: ListedState | undefined;
   readonly name?: string | undefined;
@@ -177,7 +179,7 @@ export interface ListInput<Asked extends string = string> {
   readonly cursor?: string | undefined;
 }
 
-export type ListedState = TokenState | 'all';
+export type ListedState = RecordState | 'all';
 
 export interface MemoryLeaseOptions {
   readonly clock?: Clock | undefined;
@@ -194,13 +196,15 @@ export declare class MemoryLeaseStore implements LeaseStore {
 export declare class MemoryTokenStore implements TokenStore {
   #private;
   readonly local = true;
-  insert(record: TokenRecord, quota?: AccountQuota): Promise<void>;
+  insert(record: TokenRecord): Promise<void>;
+  count({ liveAt, most, ...holder }: CountQuery): Promise<TokenCounts>;
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
-  page({ account, after, limit, liveAt, parent, state, maxBytes, }: PageQuery): Promise<TokenRecord[]>;
+  page({ account, after, limit, liveAt, parent, root, state, maxBytes, }: PageQuery): Promise<TokenRecord[]>;
   replace(next: TokenRecord, version?: number): Promise<boolean>;
   revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
   revokeAll(account: string, at: Date, limit: number): Promise<number>;
-  purge(before: Date, limit: number): Promise<PurgedRecords>;
+  purge({ now, minAgeMs, limit }: PurgeQuery): Promise<PurgedRecords>;
+  prune({ now, limit, ...holder }: PruneQuery): Promise<PurgedRecords>;
   scan(query: ScanQuery): Promise<ScannedRecords>;
 }
 
@@ -241,6 +245,7 @@ export interface PageQuery {
   readonly liveAt: Date;
   readonly state?: ListedState | undefined;
   readonly parent?: TokenId | undefined;
+  readonly root?: TokenId | undefined;
   readonly maxBytes?: number | undefined;
 }
 
@@ -265,9 +270,20 @@ export interface PrefixedFormat {
   readonly prefix: string;
 }
 
+export interface PruneQuery extends QuotaHolder {
+  readonly now: Date;
+  readonly limit: number;
+}
+
 export interface PurgeInput {
   readonly before: Date;
   readonly limit?: number | undefined;
+}
+
+export interface PurgeQuery {
+  readonly now: Date;
+  readonly minAgeMs: number;
+  readonly limit: number;
 }
 
 export interface PurgedRecords {
@@ -275,10 +291,19 @@ export interface PurgedRecords {
   readonly ids: readonly TokenId[];
 }
 
+export interface QuotaHolder {
+  readonly account: string;
+  readonly root?: TokenId | undefined;
+}
+
 export interface QuotaOptions {
   readonly tokensPerAccount?: number | undefined;
+  readonly endedPerAccount?: number | undefined;
+  readonly derivedPerRoot?: number | undefined;
   readonly scopesPerToken?: number | undefined;
 }
+
+export type RecordState = 'active' | 'suspended' | 'expired' | 'revoked';
 
 export interface RefusalDelta {
   readonly id: TokenId;
@@ -317,11 +342,21 @@ export interface RevokeAllOptions {
   readonly onProgress?: ((revoked: number) => void) | undefined;
 }
 
+export interface RevokeOptions {
+  readonly ifVersion?: number | undefined;
+  readonly descendants?: boolean | undefined;
+}
+
 export interface RotateOptions {
   readonly activate?: 'first-use' | undefined;
   readonly graceSeconds?: number | undefined;
+  readonly endDerived?: boolean | undefined;
   readonly ifVersion?: number | undefined;
   readonly cancel?: undefined;
+}
+
+export interface RotatedToken extends IssuedToken {
+  readonly descendants: number;
 }
 
 export interface ScanQuery {
@@ -395,7 +430,12 @@ export declare abstract class TokenChecks<out Entry extends string = string> ext
   allows<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifyOptions): Promise<boolean>;
   verifySync<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifySyncOptions): Verdict | undefined;
   introspect(value: string, options?: IntrospectOptions): Promise<Token | undefined>;
-  derive<const Asked extends string = never>(value: string, input: DeriveInput<AskedScope<Entry, Asked>>): Promise<IssuedToken>;
+  derive<const Asked extends string = never>(value: string, input: DeriveInput<AskedScope<Entry, Asked>>, options?: DeriveOptions): Promise<IssuedToken>;
+}
+
+export interface TokenCounts {
+  readonly live: number;
+  readonly ended: number;
 }
 
 export declare class TokenError extends Error {
@@ -428,6 +468,9 @@ export type TokenEvent = (TokenScopedEvent & {
 }) | (BaseEvent & {
   readonly type: 'purged';
   readonly count: number;
+  readonly early?: true;
+}) | (BaseEvent & {
+  readonly type: 'clock_ahead';
 }) | (TokenScopedEvent & {
   readonly type: 'verified';
   readonly grantedBy: string;
@@ -538,9 +581,9 @@ export declare class TokenService<out Entry extends string = string> extends Tok
   advise(account: string, valueOrId: string, options?: AdviseOptions): Promise<TokenAdvice | undefined>;
   modify<const Asked extends string = never>(account: string, valueOrId: string, change: ModifyInput<AskedScope<Entry, Asked>>, options?: ChangeOptions): Promise<ModifiedToken>;
   patch<const Asked extends string = never>(account: string, valueOrId: string, change: PatchInput<AskedScope<Entry, Asked>>, options?: ChangeOptions): Promise<ModifiedToken>;
-  revoke(account: string, valueOrId: string, options?: Pick<ChangeOptions, 'ifVersion'>): Promise<boolean>;
+  revoke(account: string, valueOrId: string, options?: RevokeOptions): Promise<boolean>;
   revokeAll(account: string, options?: RevokeAllOptions): Promise<number>;
-  rotate(account: string, valueOrId: string, options?: RotateOptions): Promise<IssuedToken>;
+  rotate(account: string, valueOrId: string, options?: RotateOptions): Promise<RotatedToken>;
   rotate(account: string, valueOrId: string, options: CancelRotationOptions): Promise<Token>;
   explain(account: string, valueOrId: string, need: Need): Promise<Explanation>;
   scopes(account: string): Promise<Entry[]>;
@@ -563,16 +606,19 @@ export interface TokenServiceOptions<Entry extends string = string> {
   readonly onEvent?: ((event: TokenEvent) => void) | undefined;
 }
 
-export type TokenState = 'active' | 'suspended' | 'expired' | 'revoked';
+export type TokenState = RecordState | 'ancestor_ended';
 
 export interface TokenStore {
-  insert(record: TokenRecord, quota?: AccountQuota): Promise<void>;
+  insert(record: TokenRecord): Promise<void>;
+  count(query: CountQuery): Promise<TokenCounts>;
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
   page(query: PageQuery): Promise<TokenRecord[]>;
   replace(next: TokenRecord, version?: number): Promise<boolean>;
   revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
   revokeAll(account: string, at: Date, limit: number): Promise<number>;
-  purge(before: Date, limit: number): Promise<number | PurgedRecords>;
+  purge(query: PurgeQuery): Promise<number | PurgedRecords>;
+  prune(query: PruneQuery): Promise<number | PurgedRecords>;
+  hasReached?(instant: Date, before?: Date): Promise<boolean>;
   scan?(query: ScanQuery): Promise<ScannedRecords>;
   watch?(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
   doctor?(options?: DoctorOptions): Promise<StoreFinding[]>;
@@ -599,6 +645,7 @@ export interface TokenUsage {
   readonly uses: number;
   readonly refusals: number;
   readonly lastUsedAt?: Date;
+  readonly derived?: DerivedUsage;
   readonly scopes: readonly ScopeUsage[];
 }
 
@@ -692,7 +739,7 @@ export interface VerifyOptions {
 
 export type VerifySyncOptions = Pick<VerifyOptions, 'address'>;
 
-export declare function doctor(store: Pick<TokenStore, 'doctor'> & Record<'purge', TokenStore['purge']>, options?: DoctorOptions): Promise<StoreFinding[]>;
+export declare function doctor(store: Pick<TokenStore, 'doctor'> & Readonly<Record<'purge', unknown>>, options?: DoctorOptions): Promise<StoreFinding[]>;
 
 export declare const formats: Readonly<{
   sanctum({ prefix }?: {
@@ -741,6 +788,11 @@ interface BaseFinding {
 }
 
 type CatalogOf<Entry extends string> = string extends Entry ? ScopeCatalog : TypedCatalog<Entry>;
+
+interface DerivedUsage {
+  readonly uses: number;
+  readonly lastUsedAt?: Date;
+}
 
 interface TokenScopedEvent extends BaseEvent {
   readonly id: TokenId;

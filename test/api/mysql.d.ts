@@ -1,6 +1,6 @@
 // What tokenwright/mysql declares, as published. Written by: npm run api
 
-import type { AccountQuota, CountedTokens, LeaseStore, LeaseWant, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, UnspentLease, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
+import type { CountQuery, CountedTokens, LeaseStore, LeaseWant, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenId, TokenRecord, TokenStore, UnspentLease, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
 
 export type MysqlCallback = (error: unknown, answer: unknown) => void;
 
@@ -63,14 +63,17 @@ export declare class MysqlTokenStore implements TokenStore {
   #private;
   constructor(pool: MysqlPool | MysqlPromisePool, options?: MysqlStoreOptions);
   in(connection: MysqlTransactionConnection | MysqlPromiseConnection): TokenStore;
-  insert(record: TokenRecord, quota?: AccountQuota): Promise<void>;
+  insert(record: TokenRecord): Promise<void>;
+  count(query: CountQuery): Promise<TokenCounts>;
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
   page(query: PageQuery): Promise<TokenRecord[]>;
   scan(query: ScanQuery): Promise<ScannedRecords>;
   replace(next: TokenRecord, version?: number): Promise<boolean>;
   revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
   revokeAll(account: string, at: Date, limit: number): Promise<number>;
-  purge(before: Date, limit: number): Promise<PurgedRecords>;
+  purge({ now, minAgeMs, limit }: PurgeQuery): Promise<PurgedRecords>;
+  prune(query: PruneQuery): Promise<PurgedRecords>;
+  hasReached(instant: Date): Promise<boolean>;
   watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
   doctor(): Promise<StoreFinding[]>;
 }

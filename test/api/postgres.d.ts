@@ -1,6 +1,6 @@
 // What tokenwright/postgres declares, as published. Written by: npm run api
 
-import type { AccountQuota, CountedTokens, LeaseStore, LeaseWant, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, UnspentLease, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
+import type { CountQuery, CountedTokens, LeaseStore, LeaseWant, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenId, TokenRecord, TokenStore, UnspentLease, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
 
 export interface PostgresClient {
   query(query: PostgresQuery): Promise<{
@@ -77,14 +77,17 @@ export declare class PostgresTokenStore implements TokenStore {
   #private;
   constructor(pool: PostgresPool, options?: PostgresStoreOptions);
   in(connection: PostgresConnection): TokenStore;
-  insert(record: TokenRecord, quota?: AccountQuota): Promise<void>;
+  insert(record: TokenRecord): Promise<void>;
+  count({ liveAt, most, ...holder }: CountQuery): Promise<TokenCounts>;
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
   page(query: PageQuery): Promise<TokenRecord[]>;
   scan(query: ScanQuery): Promise<ScannedRecords>;
   replace(next: TokenRecord, version?: number): Promise<boolean>;
   revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
   revokeAll(account: string, at: Date, limit: number): Promise<number>;
-  purge(before: Date, limit: number): Promise<PurgedRecords>;
+  purge({ now, minAgeMs, limit }: PurgeQuery): Promise<PurgedRecords>;
+  prune({ now, limit, ...holder }: PruneQuery): Promise<PurgedRecords>;
+  hasReached(instant: Date): Promise<boolean>;
   watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
   doctor(): Promise<StoreFinding[]>;
   close(): Promise<void>;

@@ -1,6 +1,6 @@
 // What tokenwright/redis declares, as published. Written by: npm run api
 
-import type { AccountQuota, CountedTokens, DoctorOptions, LeaseStore, LeaseWant, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, UnspentLease, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
+import type { CountQuery, CountedTokens, DoctorOptions, LeaseStore, LeaseWant, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenId, TokenRecord, TokenStore, UnspentLease, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
 
 export interface IoredisClient {
   readonly isCluster: boolean;
@@ -108,14 +108,17 @@ export interface RedisStoreOptions {
 export declare class RedisTokenStore implements TokenStore {
   #private;
   constructor(client: RedisClient, options?: RedisStoreOptions);
-  insert(record: TokenRecord, quota?: AccountQuota): Promise<void>;
+  insert(record: TokenRecord): Promise<void>;
+  count({ most, ...holder }: CountQuery): Promise<TokenCounts>;
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
   page(query: PageQuery): Promise<TokenRecord[]>;
   scan(query: ScanQuery): Promise<ScannedRecords>;
   replace(next: TokenRecord, version?: number): Promise<boolean>;
   revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
   revokeAll(account: string, at: Date, limit: number): Promise<number>;
-  purge(before: Date, limit: number): Promise<PurgedRecords>;
+  purge(query: PurgeQuery): Promise<PurgedRecords>;
+  prune(query: PruneQuery): Promise<PurgedRecords>;
+  hasReached(instant: Date): Promise<boolean>;
   watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
   doctor(options?: DoctorOptions): Promise<StoreFinding[]>;
   close(): Promise<void>;

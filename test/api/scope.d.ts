@@ -2,6 +2,10 @@
 
 export type AskedScope<Entry extends string, Asked extends string> = string extends Entry | Asked ? string : Entry | Meeting<Entry, Asked>;
 
+export interface CatalogOptions {
+  readonly withSlash?: Iterable<Scope | string> | undefined;
+}
+
 export type CatalogPattern<Catalog extends ScopeCatalog> = PatternOf<CatalogScope<Catalog>>;
 
 export type CatalogScope<Catalog extends ScopeCatalog> = ReturnType<Catalog['toArray']>[number];
@@ -26,7 +30,7 @@ export interface KnownScopes {
 }
 
 export interface LintFinding {
-  readonly code: 'nested' | 'token_service' | 'apex' | 'parameter';
+  readonly code: 'nested' | 'token_service' | 'apex' | 'parameter' | 'case' | 'crossing';
   readonly scopes: readonly string[];
   readonly message: string;
 }
@@ -60,7 +64,7 @@ export type RequestReading = {
   readonly reason: RequestReason;
 };
 
-export type RequestReason = 'method_invalid' | 'domain_invalid' | 'path_too_long' | 'path_not_absolute' | 'path_fragment' | 'path_backslash' | 'path_illegal_character' | 'path_bad_encoding' | 'path_empty_segment' | 'path_encoded_slash' | 'path_encoded_control' | 'path_parameter' | 'path_dot_segment' | 'path_double_encoding';
+export type RequestReason = 'method_invalid' | 'domain_invalid' | 'path_too_long' | 'path_not_absolute' | 'path_fragment' | 'path_backslash' | 'path_illegal_character' | 'path_bad_encoding' | 'path_empty_segment' | 'path_encoded_slash' | 'path_encoded_control' | 'path_parameter' | 'path_dot_segment' | 'path_double_encoding' | 'path_several_routes';
 
 export interface Scope {
   readonly method: string;
@@ -74,8 +78,9 @@ export interface Scope {
 export declare class ScopeCatalog implements Iterable<Scope> {
   #private;
   private constructor();
-  static from(scopes: Iterable<Scope | string>): ScopeCatalog;
+  static from(scopes: Iterable<Scope | string>, { withSlash }?: CatalogOptions): ScopeCatalog;
   get size(): number;
+  get withSlash(): readonly string[];
   expand(requested: readonly (Scope | string)[]): Expansion;
   readRequest(request: ScopeRequest): RequestReading;
   attribute(request: ScopeRequest | ReadRequest): Scope | undefined;
@@ -170,7 +175,7 @@ export interface TypedCatalog<Entry extends string> extends ScopeCatalog {
 
 export declare function covers(outer: Scope | string, inner: Scope | string): boolean;
 
-export declare function defineCatalog<const Entry extends string = never>(entries: readonly CheckedEntries<Entry>[]): TypedCatalog<Canonical<Entry>>;
+export declare function defineCatalog<const Entry extends string = never>(entries: readonly CheckedEntries<Entry>[], options?: CatalogOptions): TypedCatalog<Canonical<Entry>>;
 
 export declare function meet(a: Scope | string, b: Scope | string): Scope | null;
 

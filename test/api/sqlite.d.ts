@@ -1,6 +1,6 @@
 // What tokenwright/sqlite declares, as published. Written by: npm run api
 
-import type { AccountQuota, CountedTokens, DoctorOptions, LeaseStore, LeaseWant, PageQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenId, TokenRecord, TokenStore, UnspentLease, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
+import type { CountQuery, CountedTokens, DoctorOptions, LeaseStore, LeaseWant, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenId, TokenRecord, TokenStore, UnspentLease, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
 
 export interface SqliteHandle {
   exec(sql: string): unknown;
@@ -40,14 +40,17 @@ export declare class SqliteTokenStore implements TokenStore {
   readonly local = true;
   private constructor();
   static open(pathOrHandle: string | SqliteHandle, options?: SqliteStoreOptions): SqliteTokenStore;
-  insert(record: TokenRecord, quota?: AccountQuota): Promise<void>;
+  insert(record: TokenRecord): Promise<void>;
+  count(query: CountQuery): Promise<TokenCounts>;
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
   page(query: PageQuery): Promise<TokenRecord[]>;
   scan(query: ScanQuery): Promise<ScannedRecords>;
   replace(next: TokenRecord, version?: number): Promise<boolean>;
   revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
   revokeAll(account: string, at: Date, limit: number): Promise<number>;
-  purge(before: Date, limit: number): Promise<PurgedRecords>;
+  purge({ now, minAgeMs, limit }: PurgeQuery): Promise<PurgedRecords>;
+  prune({ account, root, now, limit }: PruneQuery): Promise<PurgedRecords>;
+  hasReached(instant: Date, before?: Date): Promise<boolean>;
   watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
   doctor(options?: DoctorOptions): Promise<StoreFinding[]>;
   close(): Promise<void>;

@@ -13,7 +13,7 @@ export interface ManualClock {
 }
 
 export interface StoreCall {
-  readonly method: 'insert' | 'find' | 'page' | 'replace' | 'revoke' | 'revokeAll' | 'purge' | 'scan';
+  readonly method: 'insert' | 'count' | 'find' | 'page' | 'replace' | 'revoke' | 'revokeAll' | 'purge' | 'prune' | 'hasReached' | 'scan';
   readonly args: readonly unknown[];
 }
 

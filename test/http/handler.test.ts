@@ -364,6 +364,7 @@ describe('POST /token/{token}/rotate', () => {
       state: 'active',
       createdAt: START,
       version: 2,
+      descendants: 0,
     });
     expect(answer.headers.get('etag')).toBe('"2"');
     expect(await tokens.verify(value, { scope: ORDERS })).toMatchObject({ reason: 'unknown' });
@@ -406,6 +407,7 @@ describe('POST /token/{token}/rotate', () => {
       createdAt: START,
       version: 3,
       pending: true,
+      descendants: 0,
     });
     expect(await works(first.body['token'])).toBe(false);
     expect((await call('GET', `/token/${id}`)).body['data']).toMatchObject([{ pending: true }]);

@@ -744,7 +744,12 @@ describe('rotate', () => {
     const rotated = await tokens.rotate('acme', token.value);
     const { value: _, ...before } = token;
 
-    expect(rotated).toEqual({ ...before, version: 2, value: expect.any(String) });
+    expect(rotated).toEqual({
+      ...before,
+      version: 2,
+      value: expect.any(String),
+      descendants: 0,
+    });
     expect(rotated.value).not.toBe(token.value);
     expect(partsOf(rotated.value).id).toBe(token.id);
     expect(await tokens.verify(token.value, NEED)).toEqual({ ok: false, reason: 'unknown' });

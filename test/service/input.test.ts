@@ -128,7 +128,7 @@ describe('invalid input', () => {
     ],
     [
       () => rotate({ grace: 1 }),
-      'unknown member "grace"; did you mean graceSeconds? (known: activate, graceSeconds, cancel, ifVersion)',
+      'unknown member "grace"; did you mean graceSeconds? (known: activate, graceSeconds, cancel, endDerived, ifVersion)',
     ],
     [
       () => asked('ada'),

@@ -54,7 +54,13 @@ describe('rotate with activate: first-use', () => {
     const { tokens, old, next, accepts } = await rotated();
     const { value: _, ...before } = old;
 
-    expect(next).toEqual({ ...before, version: 2, pending: true, value: expect.any(String) });
+    expect(next).toEqual({
+      ...before,
+      version: 2,
+      pending: true,
+      value: expect.any(String),
+      descendants: 0,
+    });
     expect(next.value).not.toBe(old.value);
     expect(partsOf(next.value).id).toBe(old.id);
     expect(await tokens.get('acme', old.id)).toEqual({ ...before, version: 2, pending: true });
@@ -103,7 +109,7 @@ describe('rotate with activate: first-use', () => {
     expect(events.filter(({ type }) => type === 'activated')).toEqual([
       { type: 'activated', id: old.id, account: 'acme', at },
     ]);
-    const { value: _, pending: __, ...token } = next;
+    const { value: _, pending: __, descendants: ___, ...token } = next;
     expect(await tokens.get('acme', old.id)).toEqual({ ...token, version: 3 });
     const record = await recordOf(store, old.id);
     expect(record).toMatchObject({ rotatedAt: at, previousUntil: new Date(at.getTime() + 60_000) });
