@@ -388,7 +388,7 @@ export const MAX_HASHES = 4;
 /** Passwords that a process checks or keeps waiting. */
 export const MAX_PASSWORD_CHECKS = 64;
 
-/** Users of whom a process remembers from which networks they have signed in. */
+/** Users whose networks of earlier sign-ins a process remembers. */
 export const MAX_KNOWN_USERS = 10_000;
 
 // Somebody who signs in from many networks cannot make others forgotten.

@@ -104,7 +104,7 @@ export interface ImportManyOptions {
 export interface ListInput<Asked extends string = string> {
   /** The owner of the tokens. */
   readonly account: string;
-  /** Lists only tokens that match this scope, or each one of a list of up to 100; an empty list is none. */
+  /** Lists only tokens that match this scope, or each of up to 100 scopes. An empty list filters nothing. */
   readonly scope?: Asked | readonly Asked[] | undefined;
   /**
    * How a token matches: `overlaps`, it may do a part of the scope; `covers`, it may do all of it;

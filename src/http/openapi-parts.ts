@@ -54,12 +54,16 @@ export function queryParameters(query: z.ZodObject): Json[] {
 
 const DAYS: Json = { type: 'integer', minimum: 1, maximum: MAX_REVIEWED_DAYS };
 
+const SCOPE: Json = { $ref: '#/components/schemas/Scope' };
+
 /** The schemas of parameters that the query holds as text. */
 const QUERY_SCHEMAS: Readonly<Record<string, Json>> = {
   scope: {
-    type: 'array',
-    items: { anyOf: [{ $ref: '#/components/schemas/Scope' }, { const: '' }] },
-    maxItems: MAX_FILTER_SCOPES,
+    anyOf: [
+      SCOPE,
+      { const: '' },
+      { type: 'array', items: { anyOf: [SCOPE, { const: '' }] }, maxItems: MAX_FILTER_SCOPES },
+    ],
   },
   limit: { type: 'integer', minimum: 1, maximum: MAX_WIRE_PAGE_TOKENS },
   unusedForDays: DAYS,

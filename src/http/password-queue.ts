@@ -35,8 +35,8 @@ interface Job extends Signer {
  * any wait. So guesses for made-up users hold them up least of all.
  *
  * When the queue is full, the address with the most checks loses its newest one to a caller with fewer, and
- * any address loses one to a user whom it does not know yet to one who is known. A check that finds no room
- * rejects with `overloaded`, before anything is hashed for it.
+ * an unknown user loses one to a known one. A check that finds no room rejects with `overloaded`, before
+ * anything is hashed for it.
  */
 export class PasswordQueue {
   readonly #runs: number;

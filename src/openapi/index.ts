@@ -153,7 +153,7 @@ async function readAll(documents: unknown, options: OpenApiOptions): Promise<Ope
   return entries.toReading();
 }
 
-/** An error of ours as it is. Anything else was thrown by a getter, a proxy or an iterator of the caller. */
+/** An error of this package as it is. A getter, a proxy or an iterator of the caller threw anything else. */
 function coded(error: unknown, what: string): Error {
   return isTokenError(error) || isScopeError(error) ? error : unreadableOption(what);
 }

@@ -14,8 +14,9 @@ warns on standard error of other files that are open to others, of keys that do 
 and of an address that other machines can reach: it speaks plain HTTP.
 
 A flag wins over its variable. A call has 15 s for its headers, of 16 KiB at most, and 30 s
-for all of it. Of wrong passwords, 100 for a user from one address are answered in 15 minutes, and
-1000 from one address; after that it has to wait. A variable that begins with TOKENWRIGHT_ and is
+for all of it. Of wrong passwords, these are answered in 15 minutes: 100 for a user from one address,
+100 for a user from all addresses together from which the user has not signed in, and 1000 from one
+address; after that a caller has to wait. A variable that begins with TOKENWRIGHT_ and is
 none of these, nor of the other commands, is refused.
 
 To stop it, press Ctrl-C or send SIGTERM. It takes new connections until none has come for 150 ms,
