@@ -370,7 +370,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
 
   /**
    * Revokes all tokens of an account permanently, in batches. Call it when an account is closed. A batch
-   * that a busy store does not finish in time is halved and tried again, three times at most.
+   * that a busy store does not finish in time, after others, is halved and tried again, three times at most.
    *
    * @returns how many tokens this call revoked, or fewer if a batch was tried again
    * @throws {TokenError} `store_unavailable` after `details.count` tokens or more; call it again

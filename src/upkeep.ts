@@ -6,7 +6,7 @@ import {
   UPKEEP_RETRY_MS,
 } from './bounds.ts';
 import { DAY_MS } from './duration.ts';
-import { TokenError } from './errors.ts';
+import { isTokenError, TokenError } from './errors.ts';
 import { Importer } from './imports.ts';
 import type {
   ImportInput,
@@ -34,7 +34,7 @@ import {
   upkeepOptions,
 } from './schemas.ts';
 import type { PurgeQuery } from './store.ts';
-import type { ResealReport, Token } from './token.ts';
+import type { ResealReport, Token, TokenId } from './token.ts';
 import { pause, type Upkeep, UpkeepRounds } from './upkeep-rounds.ts';
 import type { TokenFinding } from './usage/findings.ts';
 import type { KeyOptions } from './values/keys.ts';
@@ -68,7 +68,7 @@ export interface ServiceStats {
 export abstract class TokenUpkeep {
   readonly #parts: ServiceParts;
   readonly #reviews: Reviews;
-  readonly #upkeeps = new Set<UpkeepRounds>();
+  readonly #upkeeps = new Set<{ readonly stop: () => Promise<unknown> }>();
 
   /** @internal */
   constructor(parts: ServiceParts) {
@@ -224,8 +224,8 @@ export abstract class TokenUpkeep {
       return UPKEEP_RETRY_MS;
     }, everyMs);
     // Before this process has written much itself. A failure is an event, and the first round asks again.
-    void (async () => evidence.confirms(clock()))().catch(() => {});
-    this.#upkeeps.add(rounds);
+    const asked = (async () => evidence.confirms(clock()))().catch(() => {});
+    this.#upkeeps.add({ stop: () => Promise.all([rounds.stop(), asked]) });
     return rounds;
   }
 
@@ -321,7 +321,7 @@ export abstract class TokenUpkeep {
   }
 
   async #upkeepRound(now: number, minAgeMs: number, signal: AbortSignal): Promise<undefined> {
-    const { events, view, store } = this.#parts;
+    const { events, view } = this.#parts;
     const query = { now: new Date(now), minAgeMs };
     const remove = async (limit: number) =>
       signal.aborted ? 0 : this.#purgeSome({ ...query, limit });
@@ -334,7 +334,15 @@ export abstract class TokenUpkeep {
       },
     });
     await this.#purgeCounts(now, batches, signal);
-    await view.usage?.forgetGone({ find: (ids) => store.find(ids), between, signal });
+    const goneOf = (ids: readonly TokenId[]) => this.#goneOf(ids);
+    await view.usage?.forgetGone({ goneOf, between, signal });
+  }
+
+  /** @throws {TokenError} the failure of any of them: only what is known to be gone is gone */
+  async #goneOf(ids: readonly TokenId[]): Promise<readonly TokenId[]> {
+    const found = await this.#parts.store.find(ids);
+    for (const each of found) if (isTokenError(each)) throw each;
+    return ids.filter((_, index) => found[index] === undefined);
   }
 
   /** Removes at most `limit` records that ended long enough ago, and their usage. */

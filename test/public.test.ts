@@ -388,7 +388,7 @@ const RULES: readonly (readonly [from: RegExp, to: RegExp])[] = [
   [/^(?:usage|lease)-store\.ts$/, /^(?!(?:token|store)\.ts$)/],
   [
     /^stores\//,
-    /^(?!bounds|clock|deadline|errors|events|has-methods|list-size|metadata|token|(?:usage-|lease-)?store\.ts$|stores\/|node:|nanoid$)/,
+    /^(?!bounds|clock|deadline|errors|events|has-methods|list-size|metadata|revoked|token|(?:usage-|lease-)?store\.ts$|stores\/|node:|nanoid$)/,
   ],
   [/^scope-hints\.ts$/, /^(?!scope\/)/],
   [

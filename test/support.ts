@@ -98,6 +98,21 @@ export class RecordingStore implements TokenStore {
 
 type StoreMethodFault = (...args: readonly unknown[]) => Promise<unknown>;
 
+/** A memory store that knows the time by its records alone, as an SQLite file does. */
+export class DatedStore extends MemoryTokenStore {
+  asked = 0;
+
+  async hasReached(instant: Date, before?: Date): Promise<boolean> {
+    this.asked += 1;
+    const { records } = await super.scan({ limit: Number.MAX_SAFE_INTEGER });
+    const times = records.flatMap(({ createdAt, rotatedAt }) => [
+      createdAt,
+      rotatedAt ?? createdAt,
+    ]);
+    return times.some((time) => time >= instant && (before === undefined || time < before));
+  }
+}
+
 export const ALL_METHODS: readonly StoreMethod[] = [
   'insert',
   'count',

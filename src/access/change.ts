@@ -5,7 +5,6 @@ import type { Quotas } from '../options.ts';
 import type { Scope, ScopeCatalog } from '../scope/index.ts';
 import { removeScopes } from '../scope/removal.ts';
 import { ofMember, refuseScopes, toTokenError } from '../scope-refusals.ts';
-import type { QuotaHolder } from '../store.ts';
 
 import { recordBytes, type TokenRecord } from '../token.ts';
 import { checkRights } from './rights.ts';
@@ -189,26 +188,8 @@ export function checkSize(
   }
 }
 
-/** The error for an account, or a root, that already has as many tokens as it may have. */
-export function tooManyTokens(
-  { tokensPerAccount, derivedPerRoot }: Quotas,
-  { root }: QuotaHolder,
-): TokenError {
-  if (root !== undefined) {
-    return quotaExceeded(
-      'derivedPerRoot',
-      derivedPerRoot,
-      `the token at the root of this one has ${derivedPerRoot} active or suspended descendants, and may have no more; revoke one, or let one expire`,
-    );
-  }
-  return quotaExceeded(
-    'tokensPerAccount',
-    tokensPerAccount,
-    `the account has ${tokensPerAccount} active or suspended tokens, and may have no more; revoke one, or let one expire`,
-  );
-}
-
-function quotaExceeded(
+/** The error for a change that would exceed a quota. */
+export function quotaExceeded(
   quota: keyof Quotas | 'recordBytes',
   max: number,
   message: string,

@@ -11,8 +11,9 @@ export interface BatchOptions {
   /** The most records in all. @default no limit */
   readonly limit?: number | undefined;
   /**
-   * A batch that fails with `store_unavailable` after so many milliseconds or more was too large for a busy
-   * store: it is halved and tried again, three times at most. @default never
+   * A batch that fails with `store_unavailable` after so many milliseconds or more, when others have
+   * succeeded before, was too large for a busy store: it is halved and tried again, three times at most.
+   * @default never
    */
   readonly slowMs?: number | undefined;
   /** Waited for between two batches. @default a turn of the event loop */
@@ -43,7 +44,7 @@ export async function inBatches(
       const start = performance.now();
       const changed = await change(most).catch((error: unknown) => {
         const isSlow = slowMs !== undefined && performance.now() - start >= slowMs;
-        const canHalve = batch > smallest && isSlow && isOutage(error);
+        const canHalve = count > 0 && batch > smallest && isSlow && isOutage(error);
         if (canHalve) batch = Math.ceil(batch / 2);
         else throw error;
       });

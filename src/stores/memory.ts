@@ -1,6 +1,7 @@
 import { TokenError } from '../errors.ts';
 import { bytesOfLists } from '../list-size.ts';
 import { copyMetadata } from '../metadata.ts';
+import { revoked } from '../revoked.ts';
 import type {
   CountQuery,
   PageQuery,
@@ -22,7 +23,6 @@ import {
   type TokenState,
 } from '../token.ts';
 import { pendingText, readPending } from './pending.ts';
-import { revoked } from './revoked.ts';
 import { scanned } from './rows.ts';
 
 /**

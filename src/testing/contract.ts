@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
+import { firstRequested, revoked } from '../revoked.ts';
 import type { PageQuery, TokenStore } from '../store.ts';
-import { firstRequested, revoked } from '../stores/revoked.ts';
 import { type JsonObject, TOKEN_STATES, type TokenId, type TokenRecord } from '../token.ts';
 import { contractCase } from './contract-case.ts';
 import {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { bytesOfLists } from '../list-size.ts';
+import { revoked } from '../revoked.ts';
 import type { CountQuery, PageQuery, PruneQuery, TokenCounts, TokenStore } from '../store.ts';
-import { revoked } from '../stores/revoked.ts';
 import { TOKEN_STATES, type TokenId, type TokenRecord, type TokenState } from '../token.ts';
 
 // Records for the contract, and the comparisons that its promises share.

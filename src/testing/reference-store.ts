@@ -1,4 +1,5 @@
 import { isTokenError, TokenError } from '../errors.ts';
+import { revoked } from '../revoked.ts';
 import type {
   CountQuery,
   PageQuery,
@@ -9,7 +10,6 @@ import type {
   TokenCounts,
   TokenStore,
 } from '../store.ts';
-import { revoked } from '../stores/revoked.ts';
 import { isListed, LISTED_STATES, type TokenId, type TokenRecord } from '../token.ts';
 import {
   countOf,

@@ -1,5 +1,4 @@
 import { corruptUsage, isTokenError } from '../errors.ts';
-import type { ScanQuery } from '../store.ts';
 import { isCount, isTime } from '../store-answers.ts';
 import { type StoreCallOptions, StoreCalls } from '../store-calls.ts';
 import type { TokenId } from '../token.ts';
@@ -11,7 +10,6 @@ import type {
   UsageTotals,
   UsedScope,
 } from '../usage-store.ts';
-import { readId } from '../values/value.ts';
 import { totalsOf } from './counts.ts';
 
 /**
@@ -71,7 +69,9 @@ export class CheckedUsageStore {
   }
 
   /** One step of a pass over all counts; `undefined` if the store has none. */
-  async scan(query: ScanQuery): Promise<CountedTokens | undefined> {
+  async scan(
+    query: Parameters<NonNullable<UsageStore['scan']>>[0],
+  ): Promise<CountedTokens | undefined> {
     if (this.#store.scan === undefined) return undefined;
     const answer: unknown = await this.#calls.call(async () => this.#store.scan?.(query));
     if (isCountedTokens(answer)) return answer;
@@ -114,7 +114,7 @@ function isCountedTokens(answer: unknown): answer is CountedTokens {
   try {
     const { ids, next } = answer as Partial<Record<keyof CountedTokens, unknown>>;
     const isPosition = next === undefined || typeof next === 'string';
-    return isPosition && Array.isArray(ids) && ids.every((id) => readId(id) !== undefined);
+    return isPosition && Array.isArray(ids) && ids.every((id) => typeof id === 'string');
   } catch {
     // No object, a proxy, or a getter that throws.
     return false;

@@ -7,9 +7,8 @@ import {
 } from '../bounds.ts';
 import { nextTurn } from '../deadline.ts';
 import { DAY_MS } from '../duration.ts';
-import { isTokenError, TokenError } from '../errors.ts';
+import { TokenError } from '../errors.ts';
 import type { Events } from '../events.ts';
-import type { Found } from '../records/checked-store.ts';
 import type { ScopeSet } from '../scope/set.ts';
 import type { TokenId, TokenRecord } from '../token.ts';
 import type { UsageRecord, UsageStore, UsageTotals } from '../usage-store.ts';
@@ -32,7 +31,8 @@ export interface RecorderOptions {
 
 /** One pass over all counts. */
 interface GonePass {
-  readonly find: (ids: readonly TokenId[]) => Promise<readonly Found[]>;
+  /** Those of the ids that no token has. */
+  readonly goneOf: (ids: readonly TokenId[]) => Promise<readonly TokenId[]>;
   /** Waited for between two steps. */
   readonly between: () => Promise<void>;
   readonly signal: AbortSignal;
@@ -163,15 +163,13 @@ export class UsageRecorder {
    * Once a week, removes the counts of tokens that are gone: a purge that is killed leaves them. The first
    * time is within a day. Goes on where it was interrupted.
    */
-  async forgetGone({ find, between, signal }: GonePass): Promise<void> {
+  async forgetGone({ goneOf, between, signal }: GonePass): Promise<void> {
     if (performance.now() < this.#nextPassAt) return;
     do {
       if (signal.aborted) return;
       const step = await this.#store.scan({ after: this.#passed, limit: SCAN_STEP });
       if (step === undefined) break;
-      const found = step.ids.length === 0 ? [] : await find(step.ids);
-      for (const record of found) if (isTokenError(record)) throw record;
-      const gone = step.ids.filter((_, index) => found[index] === undefined);
+      const gone = step.ids.length === 0 ? [] : await goneOf(step.ids);
       if (gone.length > 0) await this.forget(gone);
       this.#passed = step.next;
       await between();

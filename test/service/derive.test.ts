@@ -228,11 +228,20 @@ describe('derive', () => {
     },
   );
 
-  it('counts toward the quota of the account', async () => {
-    const { tokens } = setUp({ quotas: { tokensPerAccount: 1 } });
-    const parent = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+  it('counts toward the quota of the root, and not toward that of the account', async () => {
+    const { tokens } = setUp({ quotas: { tokensPerAccount: 2, derivedPerRoot: 2 } });
+    const root = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    const child = await tokens.derive(root.value, { scopes: [SCOPE] });
+    await tokens.derive(child.value, { scopes: [SCOPE] });
 
-    expect(await codeOf(tokens.derive(parent.value, { scopes: [SCOPE] }))).toBe('quota_exceeded');
+    const refused = await refusalOf(tokens.derive(child.value, { scopes: [SCOPE] }));
+    expect(refused.code).toBe('quota_exceeded');
+    expect(refused.details).toEqual({ quota: 'derivedPerRoot', max: 2 });
+    const other = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
+    expect(await tokens.derive(other.value, { scopes: [SCOPE] })).toMatchObject({
+      parent: other.id,
+    });
+    expect(await codeOf(tokens.issue({ account: 'acme', scopes: [SCOPE] }))).toBe('quota_exceeded');
   });
 
   it('emits an issued event with the id of the parent', async () => {

@@ -53,11 +53,11 @@ describe('issue', () => {
     expect(token.name).toBe('CI');
   });
 
-  it('calls the store once, without any secret', async () => {
+  it('calls the store to count and to insert, without any secret', async () => {
     const { store, tokens } = setUp({ reveal: 'always' });
     const token = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
 
-    expect(store.calls.map(({ method }) => method)).toEqual(['insert']);
+    expect(store.calls.map(({ method }) => method)).toEqual(['count', 'insert']);
     expectNoSecret(store.calls, token.value);
   });
 

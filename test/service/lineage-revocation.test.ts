@@ -17,7 +17,7 @@ const MAX_STALE_MS = 60_000;
 async function twoNodes(storeOfTheOther = (store: TokenStore) => store) {
   const clock = manualClock();
   const store = new MemoryTokenStore();
-  const quotas = { tokensPerAccount: SIZE + 1 };
+  const quotas = { derivedPerRoot: SIZE };
   const common = { keys: [K1], prefix: 'acme', clock, quotas };
   const here = new TokenService({ ...common, store });
   const family = await newFamily(here, SIZE);

@@ -1,12 +1,25 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { MAX_RECORD_BYTES } from '../../src/bounds.ts';
+import type { TokenEvent } from '../../src/events.ts';
 import { listBytes } from '../../src/list-size.ts';
 import type { QuotaOptions } from '../../src/options.ts';
 import { ScopeCatalog } from '../../src/scope/index.ts';
-import type { TokenService } from '../../src/service.ts';
+import { TokenService } from '../../src/service.ts';
+import type { CountQuery } from '../../src/store.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { MemoryUsageStore } from '../../src/stores/memory-usage.ts';
 import { recordBytes } from '../../src/token.ts';
-import { codeOf, OTHER_SCOPE, recordOf, refusalOf, SCOPE, setUp } from '../support.ts';
+import {
+  allOf,
+  codeOf,
+  K1,
+  OTHER_SCOPE,
+  RecordingStore,
+  recordOf,
+  refusalOf,
+  SCOPE,
+  setUp,
+} from '../support.ts';
 
 const scopesTo = (count: number) => Array.from({ length: count }, (_, i) => `GET:a.example/${i}`);
 const issue = (tokens: TokenService, account = 'acme') =>
@@ -71,13 +84,244 @@ describe('tokensPerAccount', () => {
     expect(await issue(tokens, 'other')).toMatchObject({ account: 'other' });
   });
 
-  it('takes one store call per token', async () => {
+  it('is counted before each token near the bound', async () => {
     const { store, tokens } = setUp({ quotas });
     await issue(tokens);
     await issue(tokens);
     await codeOf(issue(tokens));
 
-    expect(store.takeCalls()).toEqual(['insert', 'insert', 'insert']);
+    expect(store.takeCalls()).toEqual(['count', 'insert', 'count', 'insert', 'count']);
+  });
+});
+
+describe('far from the quota', () => {
+  const quotas = { tokensPerAccount: 160 };
+  const countsOf = ({ store }: ReturnType<typeof setUp>) =>
+    store.takeCalls().filter((method) => method === 'count').length;
+
+  it('a count is trusted for a sixteenth of the room that was left', async () => {
+    const setting = setUp({ quotas });
+    for (let index = 0; index < 11; index += 1) await issue(setting.tokens);
+    expect(countsOf(setting)).toBe(1);
+    await issue(setting.tokens);
+    expect(countsOf(setting)).toBe(1);
+    for (let index = 0; index < 148; index += 1) await issue(setting.tokens);
+
+    expect(countsOf(setting)).toBeLessThan(60);
+    expect(await codeOf(issue(setting.tokens))).toBe('quota_exceeded');
+  });
+
+  it.each([
+    [59, 0],
+    [60, 1],
+    [-59, 0],
+    [-10_800, 1],
+  ])(
+    'a count is trusted for a minute: after %i seconds there are %i more',
+    async (seconds, more) => {
+      const setting = setUp({ quotas });
+      await issue(setting.tokens);
+      countsOf(setting);
+      setting.clock.advance(seconds);
+      await issue(setting.tokens);
+
+      expect(countsOf(setting)).toBe(more);
+    },
+  );
+
+  it('others may exceed it together with this process by a sixteenth', async () => {
+    const one = setUp({ quotas });
+    const other = setUp({ store: one.store, clock: one.clock, quotas });
+    await issue(one.tokens);
+    for (let index = 0; index < 159; index += 1) await issue(other.tokens);
+    for (let index = 0; index < 10; index += 1) await issue(one.tokens);
+
+    expect(await codeOf(issue(one.tokens))).toBe('quota_exceeded');
+    expect(await codeOf(issue(other.tokens))).toBe('quota_exceeded');
+  });
+
+  it.each([1, 15, 16, 17, 100])(
+    'one process alone never exceeds %i, whatever it does at once',
+    async (max) => {
+      const setting = setUp({ quotas: { tokensPerAccount: max } });
+      const asked = Array.from({ length: max + 20 }, () => issue(setting.tokens));
+      const outcomes = await Promise.allSettled(asked);
+
+      expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(max);
+      expect(countsOf(setting)).toBeLessThanOrEqual(20);
+    },
+  );
+
+  it('refuses nobody who has room while others are being inserted', async () => {
+    const { store, tokens } = setUp({ quotas: { tokensPerAccount: 10 } });
+    for (let round = 0; round < 5; round += 1) await Promise.all([issue(tokens), issue(tokens)]);
+    await tokens.revokeAll('acme');
+    const inserts: (() => void)[] = [];
+    store.break('insert', async (record: never) => {
+      await new Promise<void>((resolve) => inserts.push(resolve));
+      return store.inner.insert(record);
+    });
+    const first = Array.from({ length: 5 }, () => issue(tokens));
+    await vi.waitFor(() => expect(inserts).toHaveLength(5));
+    const rest = Array.from({ length: 5 }, () => issue(tokens));
+    const release = () => {
+      for (const resolve of inserts.splice(0)) resolve();
+    };
+    await vi.waitFor(() => {
+      release();
+      expect(store.calls.filter(({ method }) => method === 'insert')).toHaveLength(20);
+    });
+    release();
+
+    expect(await Promise.all([...first, ...rest])).toHaveLength(10);
+    expect(await codeOf(issue(tokens))).toBe('quota_exceeded');
+  });
+
+  it('fails with store_unavailable if the store cannot count, and issues nothing', async () => {
+    const { store, tokens } = setUp({ quotas });
+    store.break('count', () => Promise.reject(new Error('down')));
+    expect(await codeOf(Promise.race([issue(tokens), issue(tokens)]))).toBe('store_unavailable');
+    expect(store.takeCalls()).toEqual(['count']);
+    store.mend();
+
+    expect(await issue(tokens)).toMatchObject({ account: 'acme' });
+  });
+
+  it('an insert that fails takes a place until the next count, and no longer', async () => {
+    const { store, tokens } = setUp({ quotas: { tokensPerAccount: 1 } });
+    store.break('insert', () => Promise.reject(new Error('down')));
+    expect(await codeOf(issue(tokens))).toBe('store_unavailable');
+    store.mend();
+
+    expect(await issue(tokens)).toMatchObject({ account: 'acme' });
+  });
+
+  it('remembers a bounded number of accounts', async () => {
+    const setting = setUp({ quotas });
+    await issue(setting.tokens, 'first');
+    for (let index = 0; index < 10_000; index += 1) await issue(setting.tokens, `a${index}`);
+    countsOf(setting);
+    await issue(setting.tokens, 'a9999');
+    expect(countsOf(setting)).toBe(0);
+    await issue(setting.tokens, 'first');
+
+    expect(countsOf(setting)).toBe(1);
+  });
+});
+
+describe('endedPerAccount', () => {
+  const quotas = { tokensPerAccount: 10, endedPerAccount: 32 };
+  const end = async ({ tokens }: ReturnType<typeof setUp>, account = 'acme') => {
+    const { id } = await issue(tokens, account);
+    await tokens.revoke(account, id);
+    return id;
+  };
+  const stored = async ({ tokens }: ReturnType<typeof setUp>) =>
+    (await allOf(tokens.scan())).length;
+
+  it('refuses nothing, and purges the oldest a sixteenth at a time', async () => {
+    const events: TokenEvent[] = [];
+    const setting = setUp({ quotas, onEvent: (event) => events.push(event) });
+    const kept = await issue(setting.tokens);
+    const ids: string[] = [];
+    for (let index = 0; index < 32; index += 1) {
+      setting.clock.advance(1);
+      ids.push(await end(setting));
+    }
+    expect(await stored(setting)).toBe(33);
+    events.length = 0;
+    ids.push(await end(setting));
+    await setting.tokens.close();
+
+    const state = 'revoked' as const;
+    const shown = await Promise.all(
+      ids.slice(0, 4).map((id) => setting.tokens.get('acme', id, { state })),
+    );
+    expect(shown.map((token) => token !== undefined)).toEqual([false, false, true, true]);
+    expect(await setting.tokens.get('acme', kept.id)).toBeDefined();
+    expect(events.filter(({ type }) => type === 'purged')).toEqual([
+      { type: 'purged', count: 2, early: true, at: setting.clock.now() },
+    ]);
+  });
+
+  it('stays bounded while tokens are issued and revoked, at a constant cost', async () => {
+    const setting = setUp({ quotas: { tokensPerAccount: 10, endedPerAccount: 160 } });
+    for (let index = 0; index < 400; index += 1) await end(setting);
+    setting.store.takeCalls();
+    for (let index = 0; index < 400; index += 1) await end(setting);
+    await setting.tokens.close();
+
+    expect(await stored(setting)).toBeLessThanOrEqual(160 + 10);
+    const counted = setting.store.calls.filter(({ method }) => method === 'count');
+    const ofEnded = counted.filter(({ args }) => (args[0] as CountQuery).most.ended > 1);
+    expect(ofEnded.length).toBeLessThanOrEqual(3 * (400 / 10));
+    expect(
+      setting.store.calls.filter(({ method }) => method === 'prune').length,
+    ).toBeLessThanOrEqual(2 * (400 / 10));
+  });
+
+  it('counts expired tokens as well, and goes down from far above', async () => {
+    const many = setUp();
+    for (let index = 0; index < 300; index += 1) {
+      await many.tokens.issue({ account: 'acme', scopes: [SCOPE], ttlSeconds: 1 });
+    }
+    many.clock.advance(1);
+    const setting = setUp({ store: many.store, clock: many.clock, quotas });
+    await issue(setting.tokens);
+    await setting.tokens.close();
+
+    expect(await stored(setting)).toBeLessThanOrEqual(33);
+  });
+
+  it('forgets the usage of what it purges', async () => {
+    const store = new MemoryUsageStore();
+    const setting = setUp({ quotas: { ...quotas, endedPerAccount: 1 }, usage: { store } });
+    const { id, value } = await issue(setting.tokens);
+    await setting.tokens.verify(value, { scope: SCOPE });
+    await setting.tokens.revoke('acme', id);
+    await store.add([{ id, refusals: 1 }]);
+    await issue(setting.tokens);
+    await vi.waitFor(async () => expect(await store.read([id])).toEqual([undefined]));
+    await setting.tokens.close();
+  });
+
+  it('keeps what is left if the store cannot prune, and issues all the same', async () => {
+    const setting = setUp({ quotas });
+    setting.store.break('prune', () => Promise.reject(new Error('down')));
+    for (let index = 0; index < 40; index += 1) await end(setting);
+
+    expect(await stored(setting)).toBe(40);
+  });
+
+  it('leaves a transaction of the host alone', async () => {
+    const store = new MemoryTokenStore();
+    const outside = setUp({ store, quotas });
+    for (let index = 0; index < 32; index += 1) await end(outside);
+    const inTransaction = Object.assign(new RecordingStore(store), { inTransaction: true });
+    const inside = new TokenService({
+      store: inTransaction,
+      keys: [K1],
+      prefix: 'acme',
+      clock: outside.clock,
+      quotas,
+    });
+    await issue(inside);
+    await inside.close();
+
+    expect(await stored(outside)).toBe(33);
+  });
+
+  it('of a root is ten times what may be derived, and counts no others', async () => {
+    const setting = setUp({ quotas: { ...quotas, derivedPerRoot: 2 } });
+    const root = await issue(setting.tokens);
+    for (let index = 0; index < 40; index += 1) {
+      const { id } = await setting.tokens.derive(root.value, { scopes: [SCOPE] });
+      await setting.tokens.revoke('acme', id);
+    }
+    await setting.tokens.close();
+
+    expect(await stored(setting)).toBeLessThanOrEqual(20 + 2 + 1);
+    expect(await setting.tokens.get('acme', root.id)).toBeDefined();
   });
 });
 
@@ -232,6 +476,10 @@ describe('quotas', () => {
     [{ tokensPerAccount: 0 }],
     [{ tokensPerAccount: 1_000_001 }],
     [{ tokensPerAccount: 1.5 }],
+    [{ endedPerAccount: 0 }],
+    [{ endedPerAccount: 10_000_001 }],
+    [{ derivedPerRoot: 0 }],
+    [{ derivedPerRoot: 10_001 }],
     [{ tokensPerAccount: '10' }],
     [{ scopesPerToken: 0 }],
     [{ scopesPerToken: 4097 }],

@@ -350,14 +350,14 @@ describe('suspending', () => {
 });
 
 describe('a revoked token that is shown', () => {
-  it('never includes its value', async () => {
+  it('includes neither its value nor its scopes', async () => {
     const { tokens, token } = await givenToken('revoked');
     const [listed] = (await tokens.list({ account: 'acme', state: 'all' })).tokens;
     const shown = await tokens.get('acme', token.id, { state: 'revoked' });
 
     expect(token.value).toBeDefined();
     const { value: _, ...rest } = token;
-    expect(listed).toEqual({ ...rest, state: 'revoked' });
+    expect(listed).toEqual({ ...rest, scopes: [], state: 'revoked' });
     expect(shown).toEqual(listed);
   });
 

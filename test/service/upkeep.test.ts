@@ -5,8 +5,13 @@ import { UPKEEP_BATCH, UPKEEP_PAUSE_MS } from '../../src/bounds.ts';
 import type { TokenEvent } from '../../src/events.ts';
 import type { UpkeepOptions } from '../../src/input.ts';
 import { TokenService } from '../../src/service.ts';
+import type { TokenStore } from '../../src/store.ts';
+import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { MemoryUsageStore } from '../../src/stores/memory-usage.ts';
+import type { TokenId } from '../../src/token.ts';
 import { RecordingLeases } from '../limits/support.ts';
-import { allOf, K1, refusalOf, SCOPE, setUp } from '../support.ts';
+import { newRecord } from '../stores/support.ts';
+import { allOf, DatedStore, K1, refusalOf, SCOPE, setUp } from '../support.ts';
 import { passTime, turns } from '../usage/support.ts';
 
 const DAY = 86_400;
@@ -48,7 +53,7 @@ describe('upkeep', () => {
     expect(await tokens.get('acme', live.id)).toBeDefined();
     expect(events).toEqual([{ type: 'purged', count: 3, at: clock.now() }]);
     expect(purges().map(({ args }) => args)).toEqual([
-      [new Date(clock.now().getTime() - 90 * DAY * 1000), UPKEEP_BATCH],
+      [{ now: clock.now(), minAgeMs: 90 * DAY * 1000, limit: UPKEEP_BATCH }],
     ]);
     await passTime(EVERY_MS * 0.8 - 1);
     expect(purges()).toHaveLength(1);
@@ -159,6 +164,148 @@ describe('upkeep', () => {
     await passTime(60_000);
 
     expect(await left()).toBe(1);
+  });
+
+  describe.each([1, 2])('of a process whose clock is a year fast, with %i tokens', (count) => {
+    const keys = [K1];
+    const YEAR_MS = 365 * DAY * 1000;
+
+    async function setUpFast(store: TokenStore = new DatedStore()) {
+      const right = setUp({ store });
+      const ids: string[] = [];
+      for (let index = 0; index < count; index += 1) {
+        ids.push(
+          (await right.tokens.issue({ account: 'acme', scopes: [SCOPE], ttlSeconds: 10 * DAY })).id,
+        );
+      }
+      const events: TokenEvent[] = [];
+      let leadMs = YEAR_MS;
+      const clock = { now: () => new Date(right.clock.now().getTime() + leadMs) };
+      const onEvent = (event: TokenEvent) => void events.push(event);
+      const fast = new TokenService({ store: right.store, clock, keys, prefix: 'acme', onEvent });
+      const left = async () => {
+        const found = await Promise.all(ids.map((id) => right.tokens.get('acme', id)));
+        return found.filter(Boolean).length;
+      };
+      const mend = () => {
+        leadMs = 0;
+      };
+      return { right, fast, left, events, mend };
+    }
+
+    it('destroys no token, says so once, and looks again each hour', async () => {
+      const { fast, right, left, events } = await setUpFast();
+      fast.upkeep({ purgeAfterDays: 1 });
+      await passTime(FIRST_MS);
+      await passTime(5 * HOUR_MS);
+      await fast.close();
+
+      expect(await left()).toBe(count);
+      expect(events).toEqual([{ type: 'clock_ahead', at: expect.any(Date) }]);
+      expect(right.store.takeCalls()).not.toContain('purge');
+    });
+
+    it('also if it has issued tokens itself', async () => {
+      const { fast, left, events } = await setUpFast();
+      fast.upkeep({ purgeAfterDays: 1 });
+      await fast.issue({ account: 'acme', scopes: [SCOPE] });
+      await passTime(FIRST_MS);
+      await passTime(HOUR_MS);
+      await fast.close();
+
+      expect(await left()).toBe(count);
+      expect(events.map(({ type }) => type)).toEqual(['issued', 'clock_ahead']);
+    });
+
+    it('goes on by itself when the clock is right', async () => {
+      const { fast, right, left, mend, events } = await setUpFast();
+      fast.upkeep({ purgeAfterDays: 1 });
+      await passTime(FIRST_MS);
+      mend();
+      const dead = await right.tokens.issue({ account: 'acme', scopes: [SCOPE], ttlSeconds: 1 });
+      right.clock.advance(DAY + 2);
+      await right.tokens.issue({ account: 'acme', scopes: [SCOPE] });
+      right.clock.advance(1);
+      await passTime(HOUR_MS);
+      await fast.close();
+
+      expect(await left()).toBe(count);
+      expect(await right.tokens.get('acme', dead.id)).toBeUndefined();
+      expect(events.map(({ type }) => type)).toEqual(['clock_ahead', 'purged']);
+    });
+
+    it('prunes nothing of an account either', async () => {
+      const { right, left, mend: _ } = await setUpFast();
+      const clock = { now: () => new Date(right.clock.now().getTime() + YEAR_MS) };
+      const quotas = { endedPerAccount: 1 };
+      const { store } = right;
+      const fast = new TokenService({ store, clock, keys, prefix: 'acme', quotas });
+      for (let index = 0; index < 3; index += 1) {
+        await fast.issue({ account: 'acme', scopes: [SCOPE] });
+      }
+      await fast.close();
+
+      expect(await left()).toBe(count);
+      expect(store.takeCalls()).not.toContain('prune');
+    });
+
+    it('would lose all of them in a store that knows nothing of the time (the control)', async () => {
+      const { fast, left, events } = await setUpFast(new MemoryTokenStore());
+      fast.upkeep({ purgeAfterDays: 1 });
+      await passTime(FIRST_MS);
+      await fast.close();
+
+      expect(await left()).toBe(0);
+      expect(events).toMatchObject([{ type: 'purged', count }]);
+    });
+  });
+
+  describe('of counts of usage whose tokens are gone', () => {
+    const WEEK_MS = 7 * DAY * 1000;
+    const ids = Array.from({ length: 250 }, (_, index) => newRecord(`gone${index}`).id);
+    const count = (id: TokenId) => ({ id, refusals: 1 });
+
+    /** A usage store with counts of tokens that are gone and of one that lives, and the upkeep. */
+    async function setUpGone() {
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+      const usage = new MemoryUsageStore();
+      const scan = vi.spyOn(usage, 'scan');
+      const setting = setUp({ usage: { store: usage } });
+      const live = await setting.tokens.issue({ account: 'acme', scopes: [SCOPE] });
+      await usage.add([live.id, ...ids].map(count));
+      const left = async () => (await usage.read([live.id, ...ids])).filter(Boolean).length;
+      setting.tokens.upkeep();
+      return { ...setting, usage, left, live, scan };
+    }
+
+    it('removes them within a day, and looks again after a week', async () => {
+      const { tokens, usage, left, live, scan } = await setUpGone();
+      await passTime(DAY * 1000 + EVERY_MS);
+      await passTime(1000);
+      expect(await left()).toBe(1);
+      expect(await usage.read([live.id])).not.toEqual([undefined]);
+      const steps = scan.mock.calls.length;
+      await usage.add(ids.slice(0, 3).map(count));
+      await passTime(WEEK_MS - DAY * 1000 - 2 * EVERY_MS);
+      expect(scan.mock.calls.length).toBe(steps);
+      await passTime(DAY * 1000 + 3 * EVERY_MS);
+
+      expect(await left()).toBe(1);
+      await tokens.close();
+    });
+
+    it('removes none while the token store does not answer, and goes on later', async () => {
+      const { tokens, store, left } = await setUpGone();
+      store.break('find', () => Promise.reject(new Error('down')));
+      await passTime(DAY * 1000 + EVERY_MS);
+      expect(await left()).toBe(251);
+      store.mend();
+      await passTime(EVERY_MS);
+      await passTime(1000);
+
+      expect(await left()).toBe(1);
+      await tokens.close();
+    });
   });
 
   it('does nothing if it is stopped before its first round', async () => {

@@ -50,7 +50,7 @@ describe.each(ENGINES)('a revocation over $name', ({ isMissing, newPlace }) => {
   async function twoNodes(hasHints: boolean) {
     const place = await newPlace();
     const clock = manualClock();
-    const quotas = { tokensPerAccount: SIZE + 1 };
+    const quotas = { derivedPerRoot: SIZE };
     const common = { keys: [K1], prefix: 'acme', clock, quotas, deadlineMs: 20_000 };
     const here = new TokenService({ ...common, store: opened(place) });
     const store = opened(place);

@@ -1,17 +1,18 @@
-import { tooManyTokens } from '../access/change.ts';
+import { quotaExceeded } from './access/change.ts';
 import {
   ENDED_PER_LIVE,
   MAX_QUOTA_HOLDERS,
   PRUNE_BATCH,
   QUOTA_SHARE,
   QUOTA_TRUST_MS,
-} from '../bounds.ts';
-import type { Quotas } from '../options.ts';
-import type { QuotaHolder, TokenCounts } from '../store.ts';
-import type { TokenId } from '../token.ts';
-import { inBatches } from './batches.ts';
-import type { CheckedStore } from './checked-store.ts';
-import type { ClockEvidence } from './clock-evidence.ts';
+} from './bounds.ts';
+import type { TokenError } from './errors.ts';
+import type { Quotas } from './options.ts';
+import { inBatches } from './records/batches.ts';
+import type { CheckedStore } from './records/checked-store.ts';
+import type { ClockEvidence } from './records/clock-evidence.ts';
+import type { QuotaHolder, TokenCounts } from './store.ts';
+import type { TokenId } from './token.ts';
 
 /** What the quotas of a service work with. */
 interface QuotaParts {
@@ -255,4 +256,23 @@ class Held {
 
 function shareOf(bound: number): number {
   return Math.max(1, Math.floor(bound * QUOTA_SHARE));
+}
+
+/** The error for an account, or a root, that already has as many tokens as it may have. */
+function tooManyTokens(
+  { tokensPerAccount, derivedPerRoot }: Quotas,
+  { root }: QuotaHolder,
+): TokenError {
+  if (root !== undefined) {
+    return quotaExceeded(
+      'derivedPerRoot',
+      derivedPerRoot,
+      `the token at the root of this one has ${derivedPerRoot} active or suspended descendants, and may have no more; revoke one, or let one expire`,
+    );
+  }
+  return quotaExceeded(
+    'tokensPerAccount',
+    tokensPerAccount,
+    `the account has ${tokensPerAccount} active or suspended tokens, and may have no more; revoke one, or let one expire`,
+  );
 }

@@ -1,5 +1,5 @@
-import { MAX_REVOKED_REQUESTED_BYTES } from '../bounds.ts';
-import type { TokenRecord } from '../token.ts';
+import { MAX_REVOKED_REQUESTED_BYTES } from './bounds.ts';
+import type { TokenRecord } from './token.ts';
 
 /** A record as a store keeps it once it is revoked: without what costs space and is not needed any more. */
 export function revoked(record: TokenRecord, at: Date): TokenRecord {
