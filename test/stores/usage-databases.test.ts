@@ -424,11 +424,27 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
         name === 'MariaDB'
           ? `ALTER TABLE ${table} COMMENT='${text}'`
           : `COMMENT ON TABLE ${table} IS '${text}'`;
-      await admin.run(comment('tokenwright usage schema 2, needs 2'));
+      await admin.run(comment('tokenwright usage schema 3, needs 3'));
       expect(await codeOf(admin.migrate(table))).toBe('invalid_options');
 
-      await admin.run(comment('tokenwright usage schema 2'));
+      await admin.run(comment('tokenwright usage schema 3'));
       await admin.migrate(table);
+    });
+
+    it.runIf(name === 'MariaDB')('makes room for derived tokens in an earlier table', async () => {
+      const { admin, table, store } = await setUp();
+      const shape = await shapeOf(admin, table);
+      await admin.run(
+        `ALTER TABLE ${table} MODIFY id VARBINARY(22) NOT NULL, COMMENT='tokenwright usage schema 1'`,
+      );
+      const derived = `${ID}+` as TokenId;
+      await store.add([use(ID, ORDERS)]);
+      expect(await codeOf(store.add([use(derived, ORDERS)]))).toBe('store_unavailable');
+      await Promise.all(range(4).map(() => admin.migrate(table)));
+      await store.add([use(derived, ORDERS), use(derived, ORDERS)]);
+
+      expect(await shapeOf(admin, table)).toEqual(shape);
+      expect((await store.totals?.([ID, derived]))?.map((total) => total?.uses)).toEqual([1, 2]);
     });
 
     it('needs no CREATE privilege if the table exists', async () => {

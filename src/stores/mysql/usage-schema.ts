@@ -1,6 +1,7 @@
+import { ID_LENGTH } from '../../token-id.ts';
 import { USAGE } from '../schema-mark.ts';
 import type { MysqlPool, MysqlPromisePool } from './client.ts';
-import { COLUMN_BYTES, readTable, type Table } from './schema.ts';
+import { readTable, type Table } from './schema.ts';
 import { migrateSideTable } from './side-table.ts';
 import { SERVER_TIME } from './statements.ts';
 
@@ -14,8 +15,9 @@ export interface MysqlUsageTableOptions {
 }
 
 /**
- * Creates the table of a {@link MysqlUsageStore}, apart from the table of tokens. You may call it at
- * every start, also from many processes concurrently. The user of the pool needs `CREATE` to create it.
+ * Creates the table of a {@link MysqlUsageStore}, apart from the table of tokens, or brings it up to date.
+ * You may call it at every start, also from many processes concurrently. The user of the pool needs
+ * `CREATE` and `ALTER` for it.
  *
  * @throws {TokenError} `invalid_options` when there is another table with this name, or one that is
  * newer than this version knows; `store_unavailable`
@@ -28,8 +30,14 @@ export async function migrateUsage(
   options: MysqlUsageTableOptions = {},
 ): Promise<void> {
   const table = readUsageTable(options);
-  const [create, fill] = [tableSql(table), sinceSql(table)];
-  await migrateSideTable(pool, { ...table, kind: USAGE, version: SCHEMA_VERSION, create, fill });
+  await migrateSideTable(pool, {
+    ...table,
+    kind: USAGE,
+    version: SCHEMA_VERSION,
+    create: tableSql(table),
+    fill: sinceSql(table),
+    upgrade: upgradeSql(table),
+  });
 }
 
 /**
@@ -49,7 +57,10 @@ export function readUsageTable({ table = 'tokenwright_usage' }: MysqlUsageTableO
   return readTable({ table });
 }
 
-const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 2;
+
+/** The bytes of an id: uses of derived tokens are counted under the id of a token and one character more. */
+export const MAX_ID_BYTES = ID_LENGTH + 1;
 
 /** The bytes of a scope: the index of the table, which holds the rows, takes them all. */
 export const MAX_SCOPE_BYTES = 1024;
@@ -60,12 +71,18 @@ export const MAX_SCOPE_BYTES = 1024;
  */
 function tableSql({ quoted }: Table): string {
   return `CREATE TABLE IF NOT EXISTS ${quoted} (
-  id VARBINARY(${COLUMN_BYTES.id}) NOT NULL,
+  id VARBINARY(${MAX_ID_BYTES}) NOT NULL,
   scope VARBINARY(${MAX_SCOPE_BYTES}) NOT NULL,
   uses BIGINT NOT NULL,
   last_used_at BIGINT NOT NULL,
   PRIMARY KEY (id, scope)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC COMMENT='${USAGE.mark} ${SCHEMA_VERSION}'`;
+}
+
+/** In version 1, ids had no room for the additional character. */
+function upgradeSql({ quoted }: Table): string {
+  return `ALTER TABLE ${quoted} MODIFY id VARBINARY(${MAX_ID_BYTES}) NOT NULL,
+  COMMENT='${USAGE.mark} ${SCHEMA_VERSION}'`;
 }
 
 /** Adds the row of no token that says since when counts are complete, if it is missing. */

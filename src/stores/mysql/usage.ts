@@ -24,9 +24,10 @@ import {
   withinBound,
 } from '../usage-rows.ts';
 import { type Cells, type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
-import { COLUMN_BYTES, type Table } from './schema.ts';
+import type { Table } from './schema.ts';
 import { marks, padToPowerOfTwo, perCount, withState } from './statements.ts';
 import {
+  MAX_ID_BYTES,
   MAX_SCOPE_BYTES,
   type MysqlUsageTableOptions,
   readUsageTable,
@@ -225,7 +226,7 @@ type Parameters = readonly [id: Buffer, scope: Buffer, uses: number, lastUsedAt:
 
 function parametersOf({ id, scope, uses, lastUsedAt }: UsageRow): Parameters {
   return [
-    bytesOf('id', id, COLUMN_BYTES.id),
+    bytesOf('id', id, MAX_ID_BYTES),
     bytesOf('scope', scope, MAX_SCOPE_BYTES),
     uses,
     lastUsedAt,
