@@ -15,9 +15,10 @@ const { value: found } = await tokens.issue({ account: 'ada', scopes: [scope], n
 const token = await tokens.introspect(found, { includeSuspended: true });
 console.log(token?.account, token?.name, token?.scopes.length); // ada ci 1
 
-// Its owner still needs the token: give it a new value. The leaked value ends immediately.
+// Its owner still needs the token: give it a new value. The leaked value ends immediately, and so does
+// every token that somebody has derived with it.
 if (token !== undefined) {
-  const { value } = await tokens.rotate(token.account, token.id);
+  const { value } = await tokens.rotate(token.account, token.id, { endDerived: true });
   console.log((await tokens.verify(value, { scope })).ok); // true
 }
 

@@ -454,7 +454,7 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: 'the answer ends early, with a `cursor`',
     },
     {
-      what: '`authenticate` and `session` of yours',
+      what: 'your `authenticate` and your `session`',
       limit: '{AUTHENTICATE_DEADLINE_MS}',
       beyond: '503 `store_unavailable`',
     },
