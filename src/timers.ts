@@ -9,6 +9,8 @@ const nextTick: typeof process.nextTick = globalThis.process?.nextTick;
 const performance = {
   /** The monotonic time, in milliseconds. */
   now: globalThis.performance.now.bind(globalThis.performance),
+  /** When the process began, by the system clock. */
+  timeOrigin: globalThis.performance.timeOrigin,
 };
 
 export {

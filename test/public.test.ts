@@ -429,7 +429,10 @@ const RULES: readonly (readonly [from: RegExp, to: RegExp])[] = [
   [/^http\//, /^values\/(?!safe-url\.ts$)/],
   // The page runs in a browser: it has scopes and the types of the wire, and calls for anything else.
   [/^console\/app\//, /^(?!console\/app\/|scope\/|http\/wire(?:-reports)?\.ts$|preact\b)/],
-  [/^console\/(?!app\/)/, /^(?!console\/|http\/|bounds\.ts$|schemas\.ts$|wording\.ts$|zod$|node:|esbuild$)/],
+  [
+    /^console\/(?!app\/)/,
+    /^(?!console\/|http\/|bounds\.ts$|schemas\.ts$|wording\.ts$|zod$|node:|esbuild$)/,
+  ],
   [/^(?!console\/|cli\/)/, /^console\//],
   [/^testing\//, /^(service|http|stores|cli|input|schemas|records)\b/],
   [/^openapi\//, /^(service|http|stores|cli|store|records|values)\b/],

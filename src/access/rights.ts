@@ -30,7 +30,7 @@ async function expand(
   }
 }
 
-/** In turns of the event loop, unless the host has put a method of its own in the place of ours. */
+/** In turns of the event loop, unless the host has replaced our method by its own. */
 function expansionBy(
   catalog: ScopeCatalog,
   scopes: readonly (Scope | string)[],

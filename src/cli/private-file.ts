@@ -16,6 +16,7 @@ import {
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { systemClock } from '../clock.ts';
+import { performance } from '../timers.ts';
 import { type CliError, inputError, usageError } from './errors.ts';
 import { readJson } from './inputs.ts';
 

@@ -9,7 +9,7 @@ import { type ClientAddress, readAddress, showBriefly } from './address.ts';
 import { Attempts } from './attempts.ts';
 import type { Authenticate, Credentials } from './basic-auth.ts';
 import { ErrorReporter, StacklessError } from './error-reporter.ts';
-import { HttpError } from './errors.ts';
+import { HttpError, overloaded } from './errors.ts';
 import { type FailureLimiter, remoteAddress } from './login-limiter.ts';
 import { type HttpRequest, ownForms } from './request.ts';
 
@@ -172,8 +172,8 @@ export class SignIns {
       const isSecond = second && !own?.remembered?.(first) && own?.remembered?.(second);
       const checkAll = async () =>
         (isSecond ? null : await checkOne(first)) ?? (second ? checkOne(second) : null);
-      const deadline = own?.check ? PASSWORD_DEADLINE_MS : AUTHENTICATE_DEADLINE_MS;
-      return withDeadline(checkAll(), deadline, tooLate);
+      if (own?.check) return withDeadline(checkAll(), PASSWORD_DEADLINE_MS, overloaded);
+      return withDeadline(checkAll(), AUTHENTICATE_DEADLINE_MS, tooLate);
     };
     const { username } = second ?? first;
     if (this.#attempts === undefined) await check();

@@ -1,4 +1,3 @@
-import { delay } from '../timers.ts';
 import {
   LEASE_EARLY_MS,
   LEASE_IDLE_MS,
@@ -11,7 +10,7 @@ import {
 } from '../bounds.ts';
 import { withDeadline } from '../deadline.ts';
 import { storeOutage } from '../errors.ts';
-import { clearTimeout, performance, queueMicrotask, setTimeout } from '../timers.ts';
+import { clearTimeout, delay, performance, queueMicrotask, setTimeout } from '../timers.ts';
 import type { TokenId, TokenLimits, TokenRecord } from '../token.ts';
 import type { CheckedLeaseStore } from './checked-lease-store.ts';
 import { endOfTotal, rateKey, totalKey, windowOf, windowStart } from './windows.ts';

@@ -2,18 +2,22 @@ import * as crypto from 'node:crypto';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { failureLimiter, fixedAccounts, hashPassword } from '../../src/http/index.ts';
+import { manualClock } from '../../src/testing/index.ts';
 import { lookAtErrors } from '../canary.ts';
 import { watchScrypt } from './scrypt.ts';
-import { basic, PASSWORD, type SetUpOptions, setUp } from './support.ts';
+import { basic, expectFailure, PASSWORD, type SetUpOptions, setUp } from './support.ts';
 
 const ADDRESS = 'x-address';
 /** How many checks the password queue holds. */
 const SLOTS = 64;
+/** With so many slots, one address may fill the queue. By default it may not. */
+const MANY_IN_FLIGHT = 4000;
 const passwordHash = hashPassword(PASSWORD);
 const [salt = '', hash = ''] = passwordHash.split('$').slice(-2);
 const HASH_MS = 5;
+const REMEMBERED_SECONDS = 60;
 
 /** Hashes as slowly as needed to fill the queue, and no slower. */
 beforeEach(() => {
@@ -65,7 +69,7 @@ function count(statuses: readonly number[], status: number): number {
 
 describe('many guesses under load', () => {
   it('are limited, and so is the right password after the limit', async () => {
-    const { signIn, guess } = serving({ maxInFlight: 4000 });
+    const { signIn, guess } = serving({ maxInFlight: MANY_IN_FLIGHT });
     expect(await signIn('ada', PASSWORD, '192.0.2.4')).toBe(200);
     const load = guess('bob', '192.0.2.2', 100);
 
@@ -82,20 +86,24 @@ describe('many guesses under load', () => {
     await Promise.all(load);
   });
 
-  it('do not keep a user at another address from signing in', async () => {
-    const { signIn, guess } = serving();
+  it.each([
+    // A sixteenth and three sixteenths of the slots, each rounded up.
+    { maxInFlight: 1000, most: 63 + 188 },
+    { maxInFlight: MANY_IN_FLIGHT, most: SLOTS },
+  ])('do not keep a user at another address from signing in: %o', async ({ maxInFlight, most }) => {
+    const { signIn, guess } = serving({ maxInFlight });
     const guesses = Array.from({ length: 99 }, (_, i) => guess(`other ${i}`, '192.0.2.1', 10));
 
     const answer = signIn('ada', PASSWORD, '192.0.2.2');
 
     expect(await answer).toBe(200);
     const statuses = await Promise.all(guesses.flat());
-    expect(count(statuses, 401)).toBeLessThanOrEqual(SLOTS);
+    expect(count(statuses, 401)).toBeLessThanOrEqual(most);
     expect(count(statuses, 401) + count(statuses, 503)).toBe(990);
   });
 
-  it('do not keep a user out who has signed in from the same address', async () => {
-    const { signIn, guess } = serving();
+  it('do not take the place in the queue of a user who has signed in from there', async () => {
+    const { signIn, guess } = serving({ maxInFlight: MANY_IN_FLIGHT });
     expect(await signIn('ada', PASSWORD, '192.0.2.1')).toBe(200);
     const guesses = Array.from({ length: 20 }, (_, i) => guess(`other ${i}`, '192.0.2.1', 10));
     const other = signIn('user 1', PASSWORD, '192.0.2.1');
@@ -104,6 +112,27 @@ describe('many guesses under load', () => {
 
     expect(await wrongOnes).toBe(401);
     expect(await other).toBe(503);
+    await Promise.all(guesses.flat());
+  });
+
+  it('do not keep a right password out that was right from there before', async () => {
+    const clock = manualClock();
+    const users = ['ada', 'bob'].map((username) => ({ username, passwordHash }));
+    const { signIn, guess } = serving({ authenticate: fixedAccounts(users, { clock }) });
+    expect(await signIn('ada', PASSWORD, '192.0.2.1')).toBe(200);
+    // It has to be checked again.
+    clock.advance(REMEMBERED_SECONDS);
+    const guesses = Array.from({ length: 26 }, (_, i) => guess(`other ${i}`, '192.0.2.1', 10));
+
+    const statuses = [
+      signIn('ada', PASSWORD, '192.0.2.1'),
+      signIn('ada', 'wrong', '192.0.2.1'),
+      signIn('bob', PASSWORD, '192.0.2.1'),
+    ];
+
+    expect(await Promise.all(statuses)).toEqual([200, 503, 503]);
+    const checked = vi.mocked(crypto.scrypt).mock.calls.filter(([text]) => text === PASSWORD);
+    expect(checked).toHaveLength(2);
     await Promise.all(guesses.flat());
   });
 
@@ -125,7 +154,7 @@ describe('many guesses under load', () => {
 });
 
 describe('the sign-ins of many users behind one gateway', () => {
-  it.each([24, 64])('all succeed after a start: %i of them', async (users) => {
+  it.each([24, 64, 99])('all succeed after a start: %i of them', async (users) => {
     const { signIn } = serving();
 
     const statuses = await Promise.all(
@@ -135,8 +164,11 @@ describe('the sign-ins of many users behind one gateway', () => {
     expect(count(statuses, 200)).toBe(users);
   });
 
-  it('are refused at once with Retry-After beyond what the queue holds', async () => {
-    const { signIn, call } = serving();
+  it.each([
+    { by: 'places of the queue', maxInFlight: MANY_IN_FLIGHT, held: SLOTS },
+    { by: 'slots before credentials', maxInFlight: 64, held: 4 + 12 },
+  ])('are refused at once with Retry-After beyond what $by hold', async ({ maxInFlight, held }) => {
+    const { signIn, call } = serving({ maxInFlight });
     const all = Array.from({ length: 80 }, (_, i) => signIn(`user ${i}`, PASSWORD, '192.0.2.1'));
 
     const headers = { authorization: basic('user 90'), [ADDRESS]: '192.0.2.1' };
@@ -144,8 +176,31 @@ describe('the sign-ins of many users behind one gateway', () => {
 
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
     const statuses = await Promise.all(all);
-    expect([count(statuses, 200), count(statuses, 503)]).toEqual([SLOTS, 80 - SLOTS]);
+    expect([count(statuses, 200), count(statuses, 503)]).toEqual([held, 80 - held]);
   });
+});
+
+it('a password whose check takes longer than 30 seconds is refused as overload', async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  vi.mocked(crypto.scrypt).mockImplementation(((...args: [...unknown[], () => void]) => {
+    setTimeout(args[4] as () => void, 30_001, null, Buffer.from(hash, 'base64url'));
+  }) as unknown as typeof crypto.scrypt);
+  const onError = vi.fn();
+  const { call } = serving({ onError });
+  let isAnswered = false;
+  const answer = call('GET', '/scopes', { headers: { [ADDRESS]: '192.0.2.1' } }).finally(() => {
+    isAnswered = true;
+  });
+
+  await vi.advanceTimersByTimeAsync(29_999);
+  expect(isAnswered).toBe(false);
+  await vi.advanceTimersByTimeAsync(1);
+
+  expectFailure(await answer, 'overloaded');
+  expect(onError).not.toHaveBeenCalled();
+  // The queue of the process has to be empty for other tests.
+  await vi.advanceTimersByTimeAsync(1);
 });
 
 describe('the sign-ins of one user from many addresses', () => {

@@ -50,21 +50,38 @@ function entryOf(catalog: readonly string[], point: Point): string | undefined {
   return first(catalog.filter((entry) => denotes(entry, point)));
 }
 
-/** The positions of the literal segments in the entry of a request. */
-function namedIn(catalog: readonly string[], point: Point): number[] {
-  const entry = entryOf(catalog, point);
-  if (entry === undefined) return [];
+/**
+ * The entries to which servers may take a request, the most specific first: all that match it,
+ * without those that cover another one of them.
+ */
+function rivals(catalog: readonly string[], point: Point): string[] {
+  const matching = catalog.filter((entry) => denotes(entry, point));
+  const isBest = (entry: string) =>
+    !matching.some((other) => other !== entry && covers(entry, other));
+  return [...new Set(matching.filter(isBest))].sort(compare);
+}
+
+/** The positions of the literal segments in an entry. */
+function namedIn(entry: string): number[] {
   const { path } = parseScope(entry);
   return path.split('/').flatMap((segment, index) => (segment.startsWith('{}') ? [] : [index]));
 }
 
+/** The grant for the most specific entry, if there is one for each entry of the request. */
 function grantOf(
   members: readonly string[],
   catalog: readonly string[],
   point: Point,
 ): string | undefined {
-  const named = namedIn(catalog, point);
-  return first(members.filter((member) => denotes(member, point, named)));
+  const own = rivals(catalog, point);
+  // A server may read the slash of the root as an empty segment, unless the root is an entry.
+  const below = { ...point, segments: [''] };
+  const others = point.segments.length === 0 && own.length === 0 ? rivals(catalog, below) : [];
+  const grants = [
+    ...(own.length === 0 ? [[]] : own.map(namedIn)).map((named) => ({ point, named })),
+    ...others.map((entry) => ({ point: below, named: namedIn(entry) })),
+  ].map((one) => first(members.filter((member) => denotes(member, one.point, one.named))));
+  return grants.includes(undefined) ? undefined : grants[0];
 }
 
 function byOf(set: ScopeSet, request: Parameters<ScopeSet['allows']>[0]): string | undefined {
@@ -246,7 +263,15 @@ describe('a request judged with a catalog', () => {
     [['{}/c$', '{}/{}$'], ['{}/{}$'], '/a/c', undefined],
     [['{}/c$', '{}/{}$'], ['{}/{}$'], '/a/b', '{}/{}$'],
     [['a/{}$', '{}/b$'], ['{}/b$'], '/a/b', undefined],
-    [['a/{}$', '{}/b$'], ['a/{}$'], '/a/b', 'a/{}$'],
+    [['a/{}$', '{}/b$'], ['a/{}$'], '/a/b', undefined],
+    [['a/{}$', '{}/b$'], ['a/{}$', '{}/b$'], '/a/b', 'a/{}$'],
+    [['a/{}$', '{}/b$'], ['a/b$'], '/a/b', 'a/b$'],
+    [['a/{}$', '{}/b$'], ['a/{}$'], '/a/c', 'a/{}$'],
+    [['a/{}$', '{}/b$'], ['{}/b$'], '/c/b', '{}/b$'],
+    [['a/{}$', '{}/b$', 'a/b$'], ['a/b$'], '/a/b', 'a/b$'],
+    [['a/{}$', '{}/b$', 'a/b$'], ['a/{}$', '{}/b$'], '/a/b', undefined],
+    [['a/{}/b', 'a/a'], ['a/{}/b'], '/a/a/b', undefined],
+    [['a/{}/b', 'a/a'], ['a/{}/b', 'a/a'], '/a/a/b', 'a/{}/b'],
     [['a/b'], ['a/{}/{}'], '/a/b/c', undefined],
     [['a/b'], ['a/b/{}'], '/a/b/c', 'a/b/{}'],
     [['c$'], ['a/{}$'], '/a/b', 'a/{}$'],
@@ -345,23 +370,29 @@ describe('a request judged with a catalog', () => {
   const closedEntry = crossingEntry.map((entry) => entry.replace(/\$?$/, '$'));
   const closedEntries = fc.array(closedEntry, { minLength: 1, maxLength: 12 });
 
-  it('is allowed only by the grant of its own entry if all entries are closed', () => {
-    let opened = 0;
+  it('is allowed only by the grants of all its own entries if all entries are closed', () => {
+    let [opened, crossed] = [0, 0];
     fc.assert(
       fc.property(closedEntries, routed, (entries, asked) => {
         const catalog = ScopeCatalog.from(entries);
         for (const point of asked) {
-          const entry = entryOf(entries, point);
-          const opening = entries.filter((one) =>
-            byOf(ScopeSet.from([one]), readBy(catalog, point)),
-          );
-          expect(new Set(opening)).toEqual(new Set(entry === undefined ? [] : [entry]));
-          if (entry !== undefined) opened += 1;
+          const request = readBy(catalog, point);
+          const own = rivals(entries, point);
+          const opening = entries.filter((one) => byOf(ScopeSet.from([one]), request));
+          expect(new Set(opening)).toEqual(new Set(own.length === 1 ? own : []));
+          expect(byOf(ScopeSet.from(own), request)).toBe(entryOf(entries, point));
+          for (const one of own) {
+            const others = entries.filter((entry) => entry !== one);
+            expect(byOf(ScopeSet.from(others), request)).toBeUndefined();
+          }
+          if (own.length === 1) opened += 1;
+          if (own.length > 1) crossed += 1;
         }
       }),
       LAW,
     );
     expect(opened).toBeGreaterThan(LAW.numRuns / 10);
+    expect(crossed).toBeGreaterThan(LAW.numRuns / 50);
   });
 
   // Holds for whole entries only: `GET:d/a/b/{}$`, granted below the entry `GET:d/a/{}/{}$`, gains

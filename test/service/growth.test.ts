@@ -5,6 +5,7 @@ import type { TokenStore } from '../../src/store.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { manualClock } from '../../src/testing/index.ts';
+import type { IssuedToken } from '../../src/token.ts';
 import {
   type CallSurface,
   FLAT,
@@ -39,26 +40,46 @@ function serviceOver(makeStore: MakeStore, catalogSize = LIMIT): TokenService {
     reveal: 'always',
     clock: manualClock(),
     catalog: ScopeCatalog.from(entries(catalogSize)),
-    quotas: { tokensPerAccount: 1_000_000 },
+    quotas: { tokensPerAccount: 1_000_000, derivedPerRoot: 10_000 },
   });
   onTestFinished(() => tokens.close());
   return tokens;
 }
 
+/** How many tokens are in a line, each derived from the one before. The last one is measured. */
+type Generation = 1 | 2 | 8;
+
 /** A call to measure, over stores of one kind. */
-type OnStore = (makeStore: MakeStore) => CallSurface;
+type OnStore = (makeStore: MakeStore, generation?: Generation) => CallSurface;
 
 /** Makes a call on a token with `size` scopes. The call changes nothing, or can be repeated. */
 type OnToken = (tokens: TokenService, id: string, size: number) => () => Promise<unknown>;
 
 const held =
   (call: OnToken): OnStore =>
-  (makeStore) =>
+  (makeStore, generation = 1) =>
   async (size) => {
     const tokens = serviceOver(makeStore);
-    const { id } = await tokens.issue({ account: 'a', scopes: entries(size) });
+    const { id } = await lineOf(tokens, generation, entries(size));
     return call(tokens, id, size);
   };
+
+/** The last token of a line whose tokens all hold the same scopes. */
+async function lineOf(
+  tokens: TokenService,
+  generation: Generation,
+  scopes: readonly string[],
+): Promise<IssuedToken> {
+  let token = await tokens.issue({ account: 'a', scopes });
+  for (let count = 1; count < generation; count++) {
+    token = await tokens.derive(token.value, { scopes });
+  }
+  return token;
+}
+
+/** Scopes that differ only behind 28 equal segments. */
+const deep = (count: number) =>
+  Array.from({ length: count }, (_, i) => `GET:api.example.com/${'a/'.repeat(28)}r${i}$`);
 
 const asked =
   (call: (tokens: TokenService, size: number) => () => Promise<unknown>): OnStore =>
@@ -225,6 +246,71 @@ const BY_TOKENS: readonly (readonly [string, CallSurface, number])[] = [
     NEAR_LINEAR,
   ],
 ];
+
+/** Changes of a token that its parent bounds, and what makes such a token. */
+const BY_LINE: readonly (readonly [string, OnToken])[] = [
+  ['modify', (t, id, size) => () => t.modify('a', id, { scopes: entries(size) })],
+  ['modify to a wildcard', (t, id) => () => t.modify('a', id, { scopes: ['*:*/*'] })],
+  ['patch of scopes', (t, id, size) => () => t.patch('a', id, { scopes: entries(size) })],
+  [
+    'patch that adds scopes',
+    (t, id, size) => () => t.patch('a', id, { addScopes: entries(size) }, { dryRun: true }),
+  ],
+  [
+    'patch that removes scopes',
+    (t, id, size) => () =>
+      t.patch('a', id, { removeScopes: entries(size).slice(1) }, { dryRun: true }),
+  ],
+  [
+    'patch of scopes unlike any held one',
+    (t, id, size) => {
+      const scopes = respelled(size, '/r', '/q');
+      return () => refused(t.patch('a', id, { scopes }));
+    },
+  ],
+  ['rotate', (t, id) => () => t.rotate('a', id)],
+  ['explain', (t, id) => () => t.explain('a', id, { scope: 'GET:api0.example.com/zzz' })],
+];
+
+describe('the cost of a change of a derived token', () => {
+  const rows = BY_LINE.flatMap(([name, call]) =>
+    ([2, 8] as const).map((generation) => [name, generation, call] as const),
+  );
+
+  it.each(rows)('grows no faster than the number of scopes: %s, generation %d', async (...row) => {
+    const [, generation, call] = row;
+    const surface = held(call)(memory, generation);
+    expect(await slopeOfCalls(surface, SCOPES, NEAR_LINEAR)).toBeLessThan(NEAR_LINEAR);
+  });
+
+  it.each([1, 2] as const)('is near linear for derive, from generation %d', async (generation) => {
+    const surface: CallSurface = async (size) => {
+      const tokens = serviceOver(memory);
+      const { value } = await lineOf(tokens, generation, entries(size));
+      return () => tokens.derive(value, { scopes: entries(size) });
+    };
+    expect(await slopeOfCalls(surface, SCOPES, NEAR_LINEAR)).toBeLessThan(NEAR_LINEAR);
+  });
+
+  it.each(rows)('holds the event loop no longer on SQLite: %s, generation %d', async (...row) => {
+    const [, generation, call] = row;
+    const run = await held(call)(sqlite, generation)(LIMIT);
+    expect(await holdOf(run, MAX_HOLD)).toBeLessThan(MAX_HOLD);
+  });
+
+  it.each([2, 8] as const)('nor for deep paths: modify, generation %d', async (generation) => {
+    const scopes = deep(LIMIT);
+    const tokens = new TokenService({
+      store: memory(),
+      keys: [K1],
+      prefix: 'acme',
+      clock: manualClock(),
+    });
+    onTestFinished(() => tokens.close());
+    const { id } = await lineOf(tokens, generation, scopes);
+    expect(await holdOf(() => tokens.modify('a', id, { scopes }), MAX_HOLD)).toBeLessThan(MAX_HOLD);
+  });
+});
 
 describe('the cost of a verb', () => {
   it.each(BY_SCOPES)('grows no faster than the number of scopes: %s', async (_, over) => {

@@ -1,8 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { PurgeQuery } from '../../src/store.ts';
 import type { ListInput } from '../../src/input.ts';
 import type { TokenService } from '../../src/service.ts';
-import type { PageQuery } from '../../src/store.ts';
+import type { PageQuery, PurgeQuery } from '../../src/store.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
 import type { Token, TokenId } from '../../src/token.ts';
 import { newRecord } from '../stores/support.ts';
