@@ -60,10 +60,8 @@ export const LEASE_IDLE_MS = 10_000;
 /** Milliseconds for which a limit that has no use left is not asked about again. */
 export const LEASE_RETRY_MS = 1000;
 
-/**
- * Milliseconds until a window is asked for again of which the store has granted nothing yet: by its clock, it may
- * not have begun. Each further pause is twice as long.
- */
+// By the clock of the store, it may not have begun. Each further pause is twice as long.
+/** Milliseconds until a window is asked for again of which the store has granted nothing yet. */
 export const LEASE_EARLY_MS = 10;
 
 /** Milliseconds after which a window has certainly begun, by the clock of the store too. */
@@ -84,10 +82,8 @@ export const DEFAULT_TOKENS_PER_ACCOUNT = 10_000;
 /** The largest `quotas.tokensPerAccount`. */
 export const MAX_TOKENS_PER_ACCOUNT = 1_000_000;
 
-/**
- * Expired and revoked tokens that are kept of one account or one root, unless the host sets
- * `quotas.endedPerAccount`: as many times what it may have.
- */
+// Unless the host sets `quotas.endedPerAccount`.
+/** Expired and revoked tokens that are kept of one account or root: as many times what it may have. */
 export const ENDED_PER_LIVE = 10;
 
 /** The largest `quotas.endedPerAccount`. */
@@ -442,10 +438,8 @@ export const MIN_PASSWORD_LENGTH = 8;
 
 // NIST SP 800-63B section 5.2.2 allows 100 for an account, and to spare addresses from which the user has
 // signed in before. Fewer would lock out programs that share an address and an old password.
-/**
- * Wrong passwords for one user within `FAILURES_SECONDS`: from one address, and from all addresses together
- * from which the user has not signed in.
- */
+// From one address, and from all addresses together from which the user has not signed in.
+/** Wrong passwords for one user within `FAILURES_SECONDS`. */
 export const MAX_FAILURES_OF_USER = 100;
 
 /** Wrong passwords from one address, within `FAILURES_SECONDS`. */

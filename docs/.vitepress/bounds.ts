@@ -44,6 +44,17 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
         '`quota_exceeded`; ended ones {ENDED_PER_LIVE:number} times as many, and the oldest are purged early',
     },
     {
+      what: 'counts of tokens for quotas, which a process remembers',
+      limit:
+        '{MAX_QUOTA_HOLDERS} accounts and roots, for {QUOTA_TRUST_MS}; a new count after {QUOTA_SHARE} of the room that was left',
+      beyond: 'the store counts again',
+    },
+    {
+      what: 'ended records of an account that are purged early in one call of the store',
+      limit: '{PRUNE_BATCH}',
+      beyond: 'another call',
+    },
+    {
       what: '`requested` of a revoked token, as JSON. Its `scopes` and `metadata` are gone',
       limit: '{MAX_REVOKED_REQUESTED_BYTES:number} bytes',
       beyond: 'the rest is dropped',
@@ -141,6 +152,11 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: `${endsPage}; it always holds one token`,
     },
     {
+      what: 'scopes in the `scope` of `list`',
+      limit: '{MAX_FILTER_SCOPES}',
+      beyond: '`invalid_request`',
+    },
+    {
       what: '`list` with `scope`: tokens looked at for one page',
       limit: '{MAX_SCANNED_TOKENS}, in batches of {SCANNED_BATCH}',
       beyond: endsPage,
@@ -155,6 +171,16 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       what: 'scopes in one turn of the event loop, when a token is issued or changed',
       limit: '{MAX_SCOPES_A_TURN}',
       beyond: 'other calls run between the steps',
+    },
+    {
+      what: 'live descendants that `rotate` counts',
+      limit: '{MAX_COUNTED_DESCENDANTS}',
+      beyond: 'it says so many',
+    },
+    {
+      what: 'descendants of a token that are revoked concurrently',
+      limit: '{MAX_REVOKED_TOGETHER}',
+      beyond: 'the others follow',
     },
     {
       what: 'attempts at a change while other changes of the same token win',
@@ -180,6 +206,16 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       what: 'records that `upkeep` removes in one call of the store',
       limit: '{UPKEEP_BATCH:number}, with a pause of {UPKEEP_PAUSE_MS:number} ms',
       beyond: 'another call',
+    },
+    {
+      what: 'from one time that `upkeep` looks for usage of tokens that are gone to the next',
+      limit: '{USAGE_PASS_MS}',
+      beyond: '',
+    },
+    {
+      what: 'while `upkeep` cannot believe the clock of its process: until it asks again',
+      limit: '{UPKEEP_RETRY_MS}',
+      beyond: 'it removes nothing meanwhile',
     },
     {
       what: 'records that `scan`, `review` and `reseal` read in one call of the store',
@@ -325,6 +361,12 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
     {
       what: 'a limit that has no use left',
       limit: '{LEASE_RETRY_MS}',
+      beyond: 'the store is asked again',
+    },
+    {
+      what: 'a window of which the store grants nothing yet, since it has not begun by its clock',
+      limit:
+        '{LEASE_EARLY_MS}, then twice as long each time, within {MAX_EARLY_MS} and half the window after its start',
       beyond: 'the store is asked again',
     },
     {

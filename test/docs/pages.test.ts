@@ -146,11 +146,13 @@ describe('the page about limits', () => {
 
 /** The headings of a page, as URL fragments name them. */
 function headingsOf(file: string): string[] {
-  return [...readFileSync(file, 'utf8').matchAll(/^#+ (.+)$/gm)].map(([, text = '']) =>
-    text
-      .toLowerCase()
-      .replace(/[^\w\s-]/g, '')
-      .trim()
-      .replace(/\s+/g, '-'),
+  return [...readFileSync(file, 'utf8').matchAll(/^#+ (.+?)(?: \{#([\w-]+)\})?$/gm)].map(
+    ([, text = '', id]) =>
+      id ??
+      text
+        .toLowerCase()
+        .replace(/[^\w\s-]/g, '')
+        .trim()
+        .replace(/\s+/g, '-'),
   );
 }

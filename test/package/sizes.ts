@@ -5,16 +5,16 @@ import { ENTRIES, type Entry, specifierOf } from './entries.ts';
 
 /** In bytes, a little above the current size. A change that raises a budget says what it buys. */
 const BUDGETS: Readonly<Record<Entry, number>> = {
-  scope: 8_650,
-  index: 47_900,
-  openapi: 15_000,
-  http: 40_150,
-  console: 57_700,
-  sqlite: 12_900,
-  postgres: 15_200,
-  mysql: 14_350,
-  redis: 17_750,
-  testing: 13_800,
+  scope: 10_550,
+  index: 55_250,
+  openapi: 17_100,
+  http: 45_700,
+  console: 61_700,
+  sqlite: 14_050,
+  postgres: 16_050,
+  mysql: 15_450,
+  redis: 19_450,
+  testing: 16_100,
 };
 
 for (const entry of ENTRIES) {

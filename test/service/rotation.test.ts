@@ -5,7 +5,7 @@ import type { TokenEvent } from '../../src/events.ts';
 import type { RotateOptions } from '../../src/input.ts';
 import { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
-import type { IssuedToken, TokenRecord } from '../../src/token.ts';
+import type { IssuedToken, RotatedToken, TokenRecord } from '../../src/token.ts';
 import {
   codeOf,
   K1,
@@ -29,7 +29,7 @@ const RUNS = Number(process.env['SCHEDULES'] ?? 500);
 
 interface Rotated extends Setting {
   readonly old: IssuedToken;
-  readonly next: IssuedToken;
+  readonly next: RotatedToken;
   readonly events: TokenEvent[];
   /** Whether a value is accepted. Resolves after the use was written. */
   accepts(value: string): Promise<boolean>;

@@ -9,7 +9,7 @@ import { COLUMN_BYTES, REVOKED_AS, type Table } from './schema.ts';
 /** The server's time when the statement began: microseconds since 1970, in any time zone. */
 export const SERVER_TIME = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
 /** The same in milliseconds. */
-export const SERVER_MS = `${SERVER_TIME} DIV 1000`;
+const SERVER_MS = `${SERVER_TIME} DIV 1000`;
 
 /** By the purpose that each statement serves. */
 export type Statements = ReturnType<typeof statementsFor>;
