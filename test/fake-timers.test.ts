@@ -65,7 +65,7 @@ describe('under fake timers', () => {
     expect((await tokens.list({ account })).tokens).toHaveLength(3);
     await tokens.patch(account, id, { name: 'new' });
     await tokens.modify(account, id, { scopes: [SCOPE], expiresAt: issued.expiresAt });
-    expect((await tokens.usage(account, id))?.uses).toBe(2);
+    expect(await tokens.usage(account, id)).toMatchObject({ uses: 1, derived: { uses: 1 } });
     expect(await tokens.introspect(value)).toMatchObject({ id });
     const rotated = await tokens.rotate(account, id);
     expect(await tokens.verify(rotated?.value ?? '', { scope: SCOPE })).toMatchObject({ ok: true });

@@ -231,7 +231,9 @@ class World {
       await this.#do(step, node, this.#at(step.by));
     } catch (error) {
       if (!isTokenError(error)) throw error;
-      this.#allowRefusal(step, node, error.code);
+      const isUsedUp = error.details?.['reason'] === 'limit_exceeded';
+      const isCounted = lineageOf(node).some(({ wasCounted }) => wasCounted);
+      if (!isUsedUp || !isCounted) this.#allowRefusal(step, node, error.code);
     }
     await this.#check(step.by);
   }
@@ -256,8 +258,11 @@ class World {
       case 'derive': {
         const { limits } = step;
         const input = { scopes: step.scopes, ttlSeconds: step.seconds, ...(limits && { limits }) };
-        const child = await tokens.derive(node.value, input);
+        const address = this.#allowedAddress(node);
+        const child = await tokens.derive(node.value, input, { address });
         if (!this.#isLive(node)) this.faults.push('a token that had ended was derived from');
+        if (address === undefined) this.faults.push('a token was derived from a wrong address');
+        this.#use(lineageOf(node));
         this.#add(child, node, child.value);
         return;
       }
@@ -305,13 +310,24 @@ class World {
 
   /** A refusal is right if a token had ended, or if it lacks what was asked for. */
   #allowRefusal(step: Step, node: Node, code: string): void {
-    if (step.does === 'derive' && code === 'invalid_token' && this.#isLive(node)) {
+    const mayDerive = this.#isLive(node) && this.#allowedAddress(node) !== undefined;
+    if (step.does === 'derive' && code === 'invalid_token' && mayDerive) {
       this.faults.push('a live token could not be derived from');
     }
     const known = ['invalid_token', 'not_found', 'token_expired', 'scope_unmatched'];
     if (![...known, 'scopes_required', 'quota_exceeded', 'invalid_limits'].includes(code)) {
       this.faults.push(`${step.does} was refused with ${code}`);
     }
+  }
+
+  /** An address from which the token and all its ancestors may be used. */
+  #allowedAddress(node: Node): string | undefined {
+    return FROM.find((from) =>
+      lineageOf(node).every((each) => {
+        const { addresses } = this.#is(each);
+        return addresses?.some((block) => BLOCKS[block]?.includes(from)) ?? true;
+      }),
+    );
   }
 
   #add(token: Token, parent: Node | undefined, value: string): void {
