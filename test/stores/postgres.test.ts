@@ -599,6 +599,14 @@ describe.skipIf(url === undefined)('commits of a PostgreSQL store', () => {
   });
 });
 
+/** How many pages of the table and of its indexes a statement reads. */
+async function pagesReadBy(pool: Pool, { text, values = [] }: PostgresQuery): Promise<number> {
+  const explain = `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`;
+  const { rows } = await pool.query(explain, [...values]);
+  const { Plan } = rows[0]['QUERY PLAN'][0];
+  return Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks'];
+}
+
 describe.skipIf(url === undefined)('revokeAll of a PostgreSQL store', () => {
   const fill = (pool: Pool, table: string, count: number) =>
     pool.query(
@@ -607,14 +615,6 @@ describe.skipIf(url === undefined)('revokeAll of a PostgreSQL store', () => {
        SELECT left(md5(i::text), 22), 'big', 'acme', 'k1', sha256(''), '[]', '[]', i, i + 1000, 1
        FROM generate_series(1, ${count}) AS i`,
     );
-
-  /** How many pages of the table and of its indexes a statement reads. */
-  async function pagesReadBy(pool: Pool, { text, values = [] }: PostgresQuery): Promise<number> {
-    const explain = `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`;
-    const { rows } = await pool.query(explain, [...values]);
-    const { Plan } = rows[0]['QUERY PLAN'][0];
-    return Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks'];
-  }
 
   it('does not read rows again that earlier batches revoked', async () => {
     const { pool, table } = await setUp();
@@ -720,6 +720,26 @@ describe.skipIf(url === undefined)('the clock of a PostgreSQL server', () => {
 });
 
 describe.skipIf(url === undefined)('prune of a PostgreSQL store', () => {
+  it('reads none of the tombstones of imports, however many there are', async () => {
+    const { pool, table, store } = await setUp();
+    await pool.query(
+      `INSERT INTO ${table} (id, account, prefix, kid, digest, scopes, requested, created_at,
+         expires_at, version, revoked_at, format)
+       SELECT left(md5(i::text), 22), 'acme', 'acme', 'k1', sha256(''), '[]', '[]', i, i + 1000, 1, i,
+         CASE WHEN i > 100 THEN 'sanctum' END
+       FROM generate_series(1, 10000) AS i`,
+    );
+    await pool.query(`VACUUM ANALYZE ${table}`);
+    const { recording, queries } = recorder(pool);
+    const recorded = new PostgresTokenStore(recording, { table });
+    expect(await recorded.prune({ ...PRUNE, limit: 60 })).toMatchObject({ count: 60 });
+    expect(await store.prune({ ...PRUNE, limit: 60 })).toMatchObject({ count: 40 });
+
+    expect(await pagesReadBy(pool, queries[0] as PostgresQuery)).toBeLessThan(60);
+    const most = { live: 9, ended: 20_000 };
+    expect(await store.count({ ...COUNT, most })).toEqual({ live: 1, ended: 9900 });
+  });
+
   it('keeps a token that was imported and is revoked while it waits', async () => {
     const { pool, table, store } = await setUp();
     await pool.query(`UPDATE ${table} SET expires_at = 1000, format = 'sanctum'`);

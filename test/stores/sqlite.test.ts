@@ -374,6 +374,12 @@ describe('SqliteTokenStore.open', () => {
     expect(await upgraded.page({ ...query, root: parent })).toEqual([]);
     expect(await upgraded.doctor()).toEqual([]);
     expect(JSON.stringify(schemaOf(other))).not.toContain('tokens_live');
+
+    // A process of that version inserts none.
+    other.exec(`UPDATE tokens SET root = NULL WHERE id = '${child.id}'`);
+    expect(await upgraded.find([child.id])).toEqual([child]);
+    await upgraded.replace({ ...child, version: 2 });
+    expect(await upgraded.page({ ...query, root })).toEqual([{ ...child, version: 2 }]);
   });
 
   describe.each([1, 2, 3] as const)('with a file of schema version %i', (version) => {
