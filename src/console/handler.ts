@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
-import { DEFAULT_SEND_TIMEOUT_MS } from '../bounds.ts';
-import { type FileRequest, type PublicFile, publicFile } from '../http/public-file.ts';
-import { fromFetch, type HttpRequest, ownForms } from '../http/request.ts';
-import { COMMON_HEADERS, toResponse, type WholeResponse } from '../http/responses.ts';
+import { type PublicFile, publicFile, publicHandler } from '../http/public-file.ts';
+import type { HttpRequest } from '../http/request.ts';
+import { COMMON_HEADERS, type WholeResponse } from '../http/responses.ts';
 import { checkOptions, strict } from '../schemas.ts';
 import { type ConsoleTexts, ENGLISH_TEXTS } from './app/texts.ts';
 import { type Asset, pageAssets } from './assets.ts';
@@ -78,20 +77,10 @@ const POLICY = [
  */
 export function tokenConsole(options: TokenConsoleOptions): TokenConsole {
   const given = checkOptions<TokenConsoleOptions>(schema, options);
-  const answer = consoleAnswers(given);
-  const handle = (request: Request): Response =>
-    toResponse(answer(fromFetch(request)), request.method);
-  const handler = Object.assign(handle, { basePath: given.basePath });
-  ownForms.set(handler, {
-    answer: async (request, send) => send(answer(request), DEFAULT_SEND_TIMEOUT_MS),
-  });
-  return handler;
+  return Object.assign(publicHandler(answersOf(given)), { basePath: given.basePath });
 }
 
-/** What the console reads of a request. */
-type ConsoleRequest = FileRequest & Pick<HttpRequest, 'method' | 'url'>;
-
-function consoleAnswers(given: TokenConsoleOptions): (request: ConsoleRequest) => WholeResponse {
+function answersOf(given: TokenConsoleOptions): (request: HttpRequest) => WholeResponse {
   const { basePath } = given;
   const assets = [...pageAssets(), ...textsAsset(given.texts)];
   const pageWith = (files: string) => fileOf(pageText(given, assets, files), 'text/html');
@@ -128,7 +117,7 @@ function fileOf(
   });
 }
 
-function respond(request: ConsoleRequest, file: PublicFile | undefined): WholeResponse {
+function respond(request: HttpRequest, file: PublicFile | undefined): WholeResponse {
   const { method } = request;
   if (file === undefined) return refuse(404, 'There is nothing at this address.\n');
   if (method === 'GET' || method === 'HEAD') return file(request);

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
-import { COMMON_HEADERS, type WholeResponse } from './responses.ts';
+import { DEFAULT_SEND_TIMEOUT_MS } from '../bounds.ts';
+import { fromFetch, type HttpRequest, ownForms } from './request.ts';
+import { COMMON_HEADERS, toResponse, type WholeResponse } from './responses.ts';
 
 /** The part of a request by which a public file is answered. */
 export interface FileRequest {
@@ -47,6 +49,17 @@ export function publicFile(content: string | Uint8Array, headers: FileHeaders): 
     const isKnown = condition !== undefined && names(condition, variant.tag);
     return isKnown ? variant.notModified : variant.whole;
   };
+}
+
+/** A Fetch handler of files. Over Node.js, their bytes go to the socket as they are. */
+export function publicHandler(
+  answer: (request: HttpRequest) => WholeResponse,
+): (request: Request) => Response {
+  const handler = (request: Request) => toResponse(answer(fromFetch(request)), request.method);
+  ownForms.set(handler, {
+    answer: async (request, send) => send(answer(request), DEFAULT_SEND_TIMEOUT_MS),
+  });
+  return handler;
 }
 
 function variantOf(
