@@ -1,6 +1,6 @@
 import { checkSize } from './access/change.ts';
 import { ancestryOf, type Bounds, expandWithin, expiryWithin } from './access/derivation.ts';
-import { type Ancestors, ancestorFault } from './access/lineage.ts';
+import { type Ancestors, hasEnded } from './access/lineage.ts';
 import { inTurns } from './deadline.ts';
 import { endDeadDescendants } from './descendants.ts';
 import { isTokenError, TokenError } from './errors.ts';
@@ -119,8 +119,7 @@ async function boundsOf(parts: ServiceParts, record: TokenRecord, now: number): 
   const { lineages } = parts;
   const ancestors = await lineages.read(record, now);
   const parent = ancestors.at(-1);
-  const fault = ancestorFault(record, ancestors, now);
-  if (parent === undefined || (fault !== undefined && fault !== 'ancestor_suspended')) {
+  if (parent === undefined || hasEnded(record, ancestors, now)) {
     throw new TokenError(
       'token_expired',
       'a token that this one was derived from has ended, and this one with it; issue a new one',
