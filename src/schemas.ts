@@ -31,10 +31,9 @@ import { readBlock } from './limits/addresses.ts';
 import { isLong } from './list-size.ts';
 import { readMetadata } from './metadata.ts';
 import { editDistance } from './scope/distance.ts';
-import { recallScope, safeToScope } from './scope/grammar.ts';
+import { recallScope } from './scope/grammar.ts';
 import { parseScope, type Scope } from './scope/index.ts';
-import { parseScopes } from './scope/list.ts';
-import { inSteps, type Steps } from './scope/steps.ts';
+import { parsedMembers, parseScopes } from './scope/list.ts';
 import { ofMember, toTokenError } from './scope-refusals.ts';
 import {
   copyLimits,
@@ -303,20 +302,11 @@ export async function readLongInput<Input>(
   const parsed: Record<string, readonly unknown[]> = {};
   for (const member of ['scopes', 'addScopes', 'removeScopes']) {
     const list = longListIn(value, member);
-    if (list !== undefined) parsed[member] = await inTurns(parsedMembers(list));
+    // What cannot be parsed stays as it is, for the error.
+    if (list !== undefined) parsed[member] = await inTurns(parsedMembers(list, recallScope));
   }
   const isShort = Object.keys(parsed).length === 0;
   return readInput(schema, isShort ? value : { ...(value as object), ...parsed });
-}
-
-/** What cannot be parsed stays as it is, for the error. */
-function* parsedMembers(list: readonly unknown[]): Steps<readonly unknown[]> {
-  const members: unknown[] = [];
-  yield* inSteps(list, (member) => {
-    const reading = safeToScope(member, recallScope);
-    members.push(reading.ok ? reading.scope : member);
-  });
-  return members;
 }
 
 /** Nothing of an object with getters or of a proxy, which is read once only. */

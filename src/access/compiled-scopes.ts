@@ -2,7 +2,8 @@ import { isLong } from '../list-size.ts';
 import { candidatesFor } from '../scope/filter.ts';
 import { safeParseScope } from '../scope/grammar.ts';
 import { type ReadRequest, type Scope, ScopeSet } from '../scope/index.ts';
-import { inSteps, type Steps } from '../scope/steps.ts';
+import { parsedMembers } from '../scope/list.ts';
+import type { Steps } from '../scope/steps.ts';
 
 /**
  * Compiles the scopes of records to sets. A frozen list is compiled once: our stores return the same
@@ -43,12 +44,7 @@ export class CompiledScopes {
   *setInSteps(scopes: readonly string[]): Steps<ScopeSet> {
     const known = this.#sets.get(scopes);
     if (known !== undefined) return known;
-    const parsed: (Scope | string)[] = [];
-    yield* inSteps(scopes, (text) => {
-      const reading = safeParseScope(text);
-      parsed.push(reading.ok ? reading.scope : text);
-    });
-    const set = this.#compile(parsed);
+    const set = this.#compile(yield* parsedMembers(scopes, safeParseScope));
     if (Object.isFrozen(scopes)) this.#sets.set(scopes, set);
     return set;
   }

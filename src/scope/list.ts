@@ -50,6 +50,19 @@ export function* readMembers(
   return { read: [...read.values()], refused, why };
 }
 
+/** In steps: each member parsed, or as it is if it cannot be. */
+export function* parsedMembers<Member>(
+  members: readonly Member[],
+  readText: typeof safeParseScope,
+): Steps<(Member | Scope)[]> {
+  const parsed: (Member | Scope)[] = [];
+  yield* inSteps(members, (member) => {
+    const reading = safeToScope(member, readText);
+    parsed.push(reading.ok ? reading.scope : member);
+  });
+  return parsed;
+}
+
 /**
  * The members of any iterable.
  *
