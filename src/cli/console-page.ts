@@ -1,9 +1,12 @@
 import type { RequestListener } from 'node:http';
 import { toNodeListener } from '../http/node.ts';
-import { type Page, pagePath } from './pages.ts';
+import type { Page } from './pages.ts';
 
 /** The path of the console. */
 export const CONSOLE = '/console';
+
+/** The page and its files. A path with dot segments or escapes could be read in two ways. */
+const PATHS = /^\/console(?:\/(?:[\w-][\w.-]*)?)?(?:\?|$)/;
 
 /**
  * The console and its files, all under one route. Anyone may load it: it has no rights of its own.
@@ -12,7 +15,7 @@ export function consolePage(): Page {
   let loaded: Promise<RequestListener> | undefined;
   return {
     route: CONSOLE,
-    isAt: (target) => pagePath(target) === CONSOLE || target.startsWith(`${CONSOLE}/`),
+    isAt: (target) => PATHS.test(target),
     async answer(request, response) {
       loaded ??= loadConsole();
       (await loaded)(request, response);

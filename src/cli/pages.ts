@@ -33,7 +33,7 @@ export function publicPage(
 ): Page {
   return {
     route,
-    isAt: (target) => pagePath(target) === route,
+    isAt: (target) => target === route || target.startsWith(`${route}?`),
     async answer(request, response) {
       const { method = '' } = request;
       const isRead = method === 'GET' || method === 'HEAD';
@@ -63,12 +63,6 @@ export function madeOnceATurn<Made>(make: () => Promise<Made>): () => Promise<Ma
       });
     return making;
   };
-}
-
-/** The path of a target in origin form. */
-export function pagePath(target: string): string {
-  const end = target.indexOf('?');
-  return end === -1 ? target : target.slice(0, end);
 }
 
 async function answerOf(make: () => HttpResponse | Promise<HttpResponse>): Promise<HttpResponse> {

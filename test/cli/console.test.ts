@@ -1,3 +1,4 @@
+import { get, type IncomingMessage } from 'node:http';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startProxy } from '../console/proxy.ts';
 import { ACCOUNT, newFolder, run, serve } from './support.ts';
@@ -12,16 +13,16 @@ async function filesAt(page: string): Promise<Response[]> {
 describe('serve', () => {
   it('serves the console and its files at /console without credentials', async () => {
     const service = await serve(['--data', newFolder(), ...ACCOUNT]);
-    const get = (path: string, method = 'GET') => fetch(service.url + path, { method });
+    const ask = (path: string, method = 'GET') => fetch(service.url + path, { method });
 
     expect(service.greeting).toContain(`  console   ${service.url}/console\n`);
     expect(service.greeting).toContain('\nA first call:\n');
-    const page = await get('/console');
+    const page = await ask('/console');
     const text = await page.text();
     expect(page.status).toBe(200);
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
-    expect(await (await get('/console?a=b')).text()).toBe(text);
+    expect(await (await ask('/console?a=b')).text()).toBe(text);
     for (const path of ['/console', '/console/']) {
       const files = await filesAt(service.url + path);
       expect(files.length).toBeGreaterThan(1);
@@ -32,13 +33,43 @@ describe('serve', () => {
         ]);
       }
     }
-    const head = await get('/console', 'HEAD');
+    const head = await ask('/console', 'HEAD');
     expect([head.status, await head.text()]).toEqual([200, '']);
-    expect((await get('/console', 'POST')).status).toBe(405);
+    expect((await ask('/console', 'POST')).status).toBe(405);
     for (const path of ['/console/nowhere', '/console/..%2ftoken', '/consoles', '/Console']) {
-      expect((await get(path)).status, path).toBe(404);
+      expect((await ask(path)).status, path).toBe(404);
     }
   });
+
+  it.each([
+    ['/healthz', 200],
+    ['/', 200],
+    ['/console', 200],
+    ['/openapi.json', 200],
+    ['/nowhere', 404],
+    ['/console/../console', 404],
+    ['/console/./', 404],
+    ['/console/%2e', 404],
+  ])(
+    'answers %s with %i, in absolute form too, and unchanged pages with 304',
+    async (path, status) => {
+      const service = await serve(['--data', newFolder(), ...ACCOUNT]);
+      const { port } = new URL(service.url);
+      const ask = (target: string, sent: Record<string, string> = {}) =>
+        new Promise<IncomingMessage>((resolve) => {
+          get({ port, path: target, headers: sent }, (answer) => resolve(answer.resume()));
+        });
+
+      for (const start of ['', 'http://x', 'HTTPS://x:1']) {
+        const { statusCode, headers } = await ask(`${start}${path}`);
+        expect(statusCode, start).toBe(status);
+        if (status !== 200) continue;
+        const known = { 'if-none-match': headers.etag ?? '' };
+        expect((await ask(`${start}${path}`, known)).statusCode).toBe(304);
+      }
+      expect((await ask(`http://ada@x${path}`)).statusCode).toBe(404);
+    },
+  );
 
   it('serves a console that works behind a proxy with a path prefix', async () => {
     const service = await serve(['--data', newFolder(), ...ACCOUNT]);

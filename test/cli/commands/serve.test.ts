@@ -217,7 +217,7 @@ describe('tokenwright serve', () => {
 
     const { status, text, headers } = await get(plain, '/');
     expect([status, JSON.parse(text)]).toEqual([200, answer]);
-    expect(headers.get('cache-control')).toBe('no-store');
+    expect(headers.get('cache-control')).toBe('no-cache');
     expect(JSON.parse((await get(plain, '/?a=b')).text)).toEqual(answer);
     expect(await get(plain, '/', 'HEAD')).toMatchObject({ status: 200, text: '' });
     const refused = await get(plain, '/', 'POST');
