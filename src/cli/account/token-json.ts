@@ -6,7 +6,7 @@ import { isId } from '../../token-id.ts';
 import { ALPHABET_CLASS, BODY_LENGTH } from '../../values/format.ts';
 
 // What a service sends is checked as far as printing it depends on it. The bounds are far beyond
-// those of a service: whoever answers in its place must not fill a terminal or the memory.
+// those of a service: a server that answers in its place must not fill a terminal or the memory.
 
 const LAST_SECOND = 8_640_000_000_000;
 /** UNIX seconds that are a date. */

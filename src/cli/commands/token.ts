@@ -389,7 +389,7 @@ With --activate first-use, both values work until a service accepts the new one 
 the time of --grace begins for the old one. If you lose the new value before that, rotate again: nobody is
 locked out. --cancel drops a new value that has not been used, and prints the token without a value.
 
-After a leak, use --end-derived: whoever had the value may have derived tokens from it, which outlive it.
+After a leak, use --end-derived. Anybody who had the value may have derived tokens from it, which outlive it.
 
 ${ID_HELP}
 
