@@ -51,8 +51,29 @@ export function readDocuments(
 ): Promise<{ readonly reading: OpenApiReading; readonly documents: readonly string[] }> {
   return asInput(async () => {
     const documents = givenFiles(paths);
-    return { reading: await readOpenApi(documents, options), documents };
+    const reading = await readOpenApi(documents, options).catch(namingFlags(''));
+    return { reading, documents };
   });
+}
+
+/** The options that errors of OpenAPI documents name, and the flags of `catalog from-openapi`. */
+const FLAGS: readonly (readonly [option: string, flag: string])[] = [
+  ['the option hosts, as hosts: ["shop.example"]', '--host shop.example'],
+  ['the option rootName, one segment, as rootName: "root"', '--root-name root'],
+  ['the option skip, as skip: true,', '--skip'],
+  ['the option root', '--root'],
+];
+
+/** @param command the command that has the flags, if it is another one */
+function namingFlags(command: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof ScopeError)) throw error;
+    const message = FLAGS.reduce(
+      (text, [option, flag]) => text.replaceAll(option, `${command}${flag}`),
+      error.message,
+    );
+    throw inputError(message);
+  };
 }
 
 async function catalogOf(
@@ -63,7 +84,9 @@ async function catalogOf(
   for (const { path, list } of files) checkList(path, list);
   const documents = files.filter(({ list }) => list === undefined).map(({ path }) => path);
   const rootName = rootNameOf(granularity);
-  const fromDocuments = await catalogFromOpenApi(documents, { granularity, rootName });
+  const fromDocuments = await catalogFromOpenApi(documents, { granularity, rootName }).catch(
+    namingFlags('catalog from-openapi '),
+  );
   const listed = files.flatMap(({ list }) => list ?? []) as string[];
   const { withSlash } = fromDocuments;
   return ScopeCatalog.from([...listed, ...fromDocuments], { withSlash });

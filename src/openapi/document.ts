@@ -1,7 +1,9 @@
+import { getOrMake } from '../scope/collections.ts';
 import { isMethodName } from '../scope/grammar.ts';
 import type { OpenApiOperation } from './entries.ts';
 import { isObject, member } from './json.ts';
-import { quote } from './problems.ts';
+import { Parameters } from './parameters.ts';
+import { quote, type Result } from './problems.ts';
 import {
   type DocumentContext,
   type Node,
@@ -9,15 +11,42 @@ import {
   type Nodes,
   References,
 } from './references.ts';
-import { derivePath, readXScope } from './scope-path.ts';
+import { derivePath, readXScope, variantsOf } from './scope-path.ts';
 import { Servers } from './servers.ts';
 
-const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
+const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace', 'query'];
+
+/** An extension of Amazon's API Gateway: all methods that the path item does not have itself. */
+const ANY_METHOD = 'x-amazon-apigateway-any-method';
+const ANY = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch'];
+
+/** The members of a path item that are read or mean nothing here (OpenAPI 3.2.0 section 4.9). */
+const ITEM_MEMBERS = [
+  ...METHODS,
+  'additionalOperations',
+  'servers',
+  'parameters',
+  '$ref',
+  'summary',
+  'description',
+  ANY_METHOD,
+];
+
+/** Members that are looked at for each path item. One more than are known is one too many. */
+const MAX_ITEM_MEMBERS = 2 * ITEM_MEMBERS.length;
 
 const PATHS: NodeKind = { name: '"paths"' };
 const PATH_ITEM: NodeKind = {
   name: 'a path item',
-  members: [...METHODS, 'query', 'additionalOperations', 'servers'],
+  // Also others: a method may be misspelled, or in upper case. Known ones first, since there is a bound.
+  members: (item) => {
+    const isRead = (name: string) =>
+      name !== '<<' && (!name.startsWith('x-') || name === ANY_METHOD);
+    const names = Object.keys(item).filter(isRead);
+    const known = names.filter((name) => ITEM_MEMBERS.includes(name));
+    const others = names.filter((name) => !ITEM_MEMBERS.includes(name));
+    return [...known, ...others].slice(0, MAX_ITEM_MEMBERS);
+  },
   home: {
     pointer: /^\/(?:paths|components\/pathItems)\/[^/]*$/,
     examples: '"#/paths/~1orders" or "#/components/pathItems/orders"',
@@ -25,7 +54,7 @@ const PATH_ITEM: NodeKind = {
 };
 const OPERATION: NodeKind = {
   name: 'an operation',
-  members: ['x-scope', 'servers', 'deprecated', 'operationId'],
+  members: ['x-scope', 'servers', 'deprecated', 'operationId', 'parameters'],
 };
 
 /** Yields every operation of a document with each scope that its servers give it; pairs may repeat. */
@@ -36,6 +65,7 @@ export async function* operationsOf(
   const { name, settings, problems, budget } = context;
   const references = new References(context);
   const servers = new Servers(context, references);
+  const parameters = new Parameters(references);
   for (const [path, node] of await pathsOf(context, references)) {
     const itemLocation = `${name}, path ${quote(path)}`;
     const item = await references.members(node, itemLocation, PATH_ITEM);
@@ -43,6 +73,7 @@ export async function* operationsOf(
       const location = `${name}, ${method} ${quote(path)}`;
       const operation = await references.members(described, location, OPERATION);
       const found = await servers.of(operation, location, item, itemLocation);
+      if (found.length === 0 && settings.skip) problems.add(location, 'has no server that is read');
       // An operation without a server takes as long as one with a server.
       budget.spend('operations', location, Math.max(1, found.length));
       const id = operation.get('operationId')?.value;
@@ -54,10 +85,18 @@ export async function* operationsOf(
         deprecated: operation.get('deprecated')?.value === true,
       };
       const xScope = operation.get('x-scope')?.value;
+      const pattern = await parameters.patternsOf(operation, item);
+      const scopePaths = (base: string) =>
+        xScope === undefined
+          ? variantsOf(path).map((one) => derivePath(base, one, pattern, settings))
+          : [readXScope(xScope)];
+      // Servers mostly share their base path.
+      const byBase = new Map<string, readonly Result<string>[]>();
       for (const { host, base } of found) {
-        const read = xScope === undefined ? derivePath(base, path, settings) : readXScope(xScope);
-        if (read.ok) yield [`${method}:${host}/${read.value}`, about];
-        else problems.add(location, read.problem);
+        for (const read of getOrMake(byBase, base, () => scopePaths(base))) {
+          if (read.ok) yield [`${method}:${host}/${read.value}`, about];
+          else problems.add(location, read.problem);
+        }
       }
     }
   }
@@ -68,33 +107,53 @@ async function pathsOf(
   references: References,
 ): Promise<(readonly [string, Node])[]> {
   if (version === undefined) {
-    problems.add(
+    problems.addForDocument(
       name,
       'is not an OpenAPI document; it must have "openapi": "3.0", "3.1" or "3.2", or "swagger": "2.0"',
     );
     return [];
   }
+  // Microsoft's extension has the paths that differ in their query alone.
+  const more = member(source.root, 'x-ms-paths');
   const paths = member(source.root, 'paths');
   const isOptional = version === '3.1' || version === '3.2';
-  if (paths === undefined && isOptional) return [];
-  const members = await references.members({ value: paths, source }, name, PATHS);
-  return [...members].filter(([path]) => !path.startsWith('x-') && path !== '$ref');
+  const lists = [
+    ...(paths === undefined && isOptional ? [] : [paths]),
+    ...(more === undefined ? [] : [more]),
+  ];
+  const members = await Promise.all(
+    lists.map((value) => references.members({ value, source }, name, PATHS)),
+  );
+  return members
+    .flatMap((one) => [...one])
+    .filter(([path]) => !path.startsWith('x-') && path !== '$ref');
 }
 
 function* methodsOf(
-  { version, problems }: DocumentContext,
+  { problems }: DocumentContext,
   item: Nodes,
   location: string,
 ): Generator<readonly [method: string, operation: Node]> {
-  const hasMore = version === '3.2';
-  for (const method of hasMore ? [...METHODS, 'query'] : METHODS) {
-    const node = item.get(method);
-    if (node !== undefined) yield [method.toUpperCase(), node];
+  const found = new Set<string>();
+  for (const [name, node] of item) {
+    const method = name.toLowerCase();
+    if (METHODS.includes(method)) {
+      if (found.has(method)) problems.add(location, `the method ${quote(method)} is there twice`);
+      else yield [method.toUpperCase(), node];
+      found.add(method);
+    } else if (!ITEM_MEMBERS.includes(name) && isObject(node.value)) {
+      problems.add(location, `${quote(name)} is not a method; there are ${METHODS.join(', ')}`);
+    }
   }
-  const { value, source } = item.get('additionalOperations') ?? {};
-  if (!hasMore || source === undefined || !isObject(value)) return;
-  for (const [method, operation] of Object.entries(value)) {
-    if (isMethodName(method)) yield [method, { value: operation, source }];
+  const any = item.get(ANY_METHOD);
+  for (const method of any === undefined ? [] : ANY) {
+    if (!found.has(method)) yield [method.toUpperCase(), any as Node];
+  }
+  const more = item.get('additionalOperations');
+  if (more === undefined) return;
+  if (!isObject(more.value)) problems.add(location, '"additionalOperations" must be an object');
+  for (const [method, value] of isObject(more.value) ? Object.entries(more.value) : []) {
+    if (isMethodName(method)) yield [method, { value, source: more.source }];
     else {
       const shown = quote(method);
       problems.add(location, `the method ${shown} must be a name in upper case, as "GET"`);

@@ -1,5 +1,6 @@
 import { ScopeCatalog } from '../scope/catalog.ts';
 import { getOrMake } from '../scope/collections.ts';
+import { withoutQuery } from './scope-path.ts';
 
 /** An operation of a document. */
 export interface OpenApiOperation {
@@ -36,6 +37,8 @@ export interface OpenApiReading {
    * `/orders/{id}.json`, for example.
    */
   readonly merged: readonly OpenApiEntry[];
+  /** With the option `skip`: what was left out, and why. Otherwise empty. */
+  readonly skipped: readonly string[];
 }
 
 /** Collects operations by the scope that they need. */
@@ -48,7 +51,7 @@ export class Entries {
     getOrMake(this.#byScope, scope, () => new Map()).set(key, operation);
   }
 
-  toReading(): OpenApiReading {
+  toReading(skipped: readonly string[]): OpenApiReading {
     const entries = [...this.#byScope]
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([scope, operations]) => ({ scope, operations: [...operations.values()] }));
@@ -65,12 +68,15 @@ export class Entries {
       entries,
       deprecated: entries.filter(isDeprecated).map(({ scope }) => scope),
       merged: entries.filter(isMerged),
+      skipped,
     };
   }
 }
 
 /** Whether the documents write each path of an entry with a slash at the end, alone or also without. */
 function isWithSlash({ operations }: OpenApiEntry): boolean {
-  const paths = new Set(operations.map(({ path }) => path.replaceAll(/\{[^{}]*\}/g, '{}')));
+  const paths = new Set(
+    operations.map(({ path }) => withoutQuery(path).replaceAll(/\{[^{}]*\}/g, '{}')),
+  );
   return [...paths].every((path) => path.endsWith('/') || paths.has(`${path}/`));
 }

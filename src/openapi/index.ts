@@ -141,7 +141,7 @@ async function readAll(documents: unknown, options: OpenApiOptions): Promise<Ope
     const root = read.ok ? read.value.root : undefined;
     const name = documentName(index, document, root);
     if (!read.ok) {
-      problems.add(name, read.problem);
+      problems.addForDocument(name, read.problem);
       continue;
     }
     const context = { ...shared, name, source: read.value, version: openApiVersionOf(root) };
@@ -149,8 +149,7 @@ async function readAll(documents: unknown, options: OpenApiOptions): Promise<Ope
       entries.add(scope, operation);
     }
   }
-  problems.throwIfAny();
-  return entries.toReading();
+  return entries.toReading(problems.leftOut(settings.skip));
 }
 
 /** An error of this package as it is. A getter, a proxy or an iterator of the caller threw anything else. */

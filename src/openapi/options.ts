@@ -17,10 +17,11 @@ export interface OpenApiOptions {
    */
   readonly granularity?: 'operation' | 'prefix' | undefined;
   /**
-   * The host names for servers that name none: a relative server URL, whose base path is used, or no
-   * server at all.
+   * The host names for servers that name none: a relative server URL, whose base path is used, no
+   * server at all, or a placeholder such as `https://{tenant}.example`, unless an `enum` lists what it
+   * stands for.
    *
-   * @default none: such a server is an error
+   * @default none: a variable of a server stands for its default, and a server without a host is an error
    */
   readonly hosts?: readonly string[] | undefined;
   /**
@@ -38,19 +39,27 @@ export interface OpenApiOptions {
    * @default the folder of the document that refers to other files
    */
   readonly root?: string | URL | undefined;
+  /**
+   * Whether to leave out operations that cannot become an entry. {@link OpenApiReading.skipped} lists
+   * them. A document that cannot be read at all is always an error.
+   *
+   * @default false: one such operation is an error
+   */
+  readonly skip?: boolean | undefined;
 }
 
 /** The options, checked. */
 export interface Settings extends PathSettings {
   readonly hosts: readonly string[];
+  readonly skip: boolean;
   readonly root: string | URL | undefined;
 }
 
 export function readCatalogOptions(options: unknown): Settings {
-  const names = ['granularity', 'hosts', 'rootName', 'root'];
-  const known = 'there are granularity, hosts, rootName and root';
+  const names = ['granularity', 'hosts', 'rootName', 'root', 'skip'];
+  const known = 'there are granularity, hosts, rootName, root and skip';
   const checked = checkNames(options, names, known);
-  const { granularity = 'operation', hosts = [], rootName, root } = checked;
+  const { granularity = 'operation', hosts = [], rootName, root, skip = false } = checked;
   if (granularity !== 'operation' && granularity !== 'prefix') {
     throw invalidOptions('granularity must be "operation" or "prefix"');
   }
@@ -63,7 +72,8 @@ export function readCatalogOptions(options: unknown): Settings {
   if (root !== undefined && typeof root !== 'string' && !(root instanceof URL)) {
     throw invalidOptions('root must be the path of a folder, or its file: URL');
   }
-  return { isPrefix, hosts: readHosts(hosts), rootName, root };
+  if (typeof skip !== 'boolean') throw invalidOptions('skip must be true or false');
+  return { isPrefix, hosts: readHosts(hosts), rootName, root, skip };
 }
 
 /** Reads the option `tokens` of `catalogDiff`. Each token is checked when it is iterated. */

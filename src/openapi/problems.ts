@@ -15,19 +15,37 @@ export function failed(problem: string): Failure {
 
 /** Collects the problems of all documents, each once, so that they can be fixed in one go. */
 export class Problems {
-  readonly #texts = new Set<string>();
+  readonly #ofParts = new Set<string>();
+  readonly #ofDocuments = new Set<string>();
 
+  /** Adds a problem of an operation, a path or a server: the rest of the document can be read. */
   add(location: string, text: string): void {
-    this.#texts.add(`${location}: ${text}`);
+    this.#ofParts.add(`${location}: ${text}`);
   }
 
-  throwIfAny(): void {
-    const shown = [...this.#texts].slice(0, MAX_NAMED_PROBLEMS);
-    if (shown.length === 0) return;
-    const rest = this.#texts.size - shown.length;
-    throw noCatalog(`${shown.join('; ')}${rest > 0 ? `; and ${rest} more` : ''}`);
+  /** Adds a problem for which a whole document cannot be read. */
+  addForDocument(name: string, text: string): void {
+    this.#ofDocuments.add(`${name}: ${text}`);
+  }
+
+  /**
+   * Lists what was left out.
+   *
+   * @param skip whether operations may be left out
+   * @throws {ScopeError} if a document cannot be read, or an operation and it may not be left out
+   */
+  leftOut(skip: boolean): readonly string[] {
+    const parts = [...this.#ofParts];
+    const all = [...this.#ofDocuments, ...(skip ? [] : parts)];
+    if (all.length === 0) return parts;
+    const rest = all.length - MAX_NAMED_PROBLEMS;
+    const shown = all.slice(0, MAX_NAMED_PROBLEMS).join('; ');
+    const cure = this.#ofDocuments.size > 0 || skip ? '' : `; ${SKIP_HINT}`;
+    throw noCatalog(`${shown}${rest > 0 ? `; and ${rest} more` : ''}${cure}`);
   }
 }
+
+const SKIP_HINT = 'the option skip, as skip: true, leaves such operations out';
 
 /** Limits the work that all documents together can cause. */
 export class WorkBudget {

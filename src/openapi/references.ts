@@ -1,4 +1,5 @@
 import { MAX_REFERENCES } from '../bounds.ts';
+import { getOrMake } from '../scope/collections.ts';
 import type { Files, Source } from './files.ts';
 import { isObject, member, valueAt } from './json.ts';
 import type { Settings } from './options.ts';
@@ -30,7 +31,9 @@ export interface NodeKind {
   /** Its name in messages. */
   readonly name: string;
   /** The members that are read; by default all. */
-  readonly members?: readonly string[];
+  readonly members?: readonly string[] | ((value: object) => readonly string[]);
+  /** Whether it is left out without a word if it cannot be read. */
+  readonly isOptional?: boolean;
   /** Where a whole document keeps such nodes; by default anywhere. */
   readonly home?: { readonly pointer: RegExp; readonly examples: string };
 }
@@ -46,6 +49,7 @@ export function openApiVersionOf(document: unknown): Version | undefined {
 /** Follows the references of one document. */
 export class References {
   readonly #context: DocumentContext;
+  readonly #names = new Map<object, readonly string[]>();
 
   constructor(context: DocumentContext) {
     this.#context = context;
@@ -53,45 +57,58 @@ export class References {
 
   /** The members of a node and of the nodes that it refers to; nearer ones win. */
   async members(start: Node, location: string, kind: NodeKind): Promise<Nodes> {
-    const { problems } = this.#context;
     const members = new Map<string, Node>();
     for (const { value, source } of await this.chain(start, location, kind)) {
       if (!isObject(value)) {
-        problems.add(location, `${kind.name} must be an object`);
+        this.#report(kind, location, `${kind.name} must be an object`);
         continue;
       }
-      // Only known members, if the kind lists them: a large node may be referred to very often.
-      for (const name of kind.members ?? Object.keys(value)) {
+      for (const name of this.#namesOf(value, kind)) {
         if (Object.hasOwn(value, name) && !members.has(name)) {
           members.set(name, { value: value[name], source });
         }
       }
       if (Object.hasOwn(value, '<<')) {
-        problems.add(location, 'merge keys ("<<") are not read; write the members out');
+        this.#report(kind, location, 'merge keys ("<<") are not read; write the members out');
       }
     }
     return members;
   }
 
+  /** The members that are looked for: only known ones, since a large node may be referred to very often. */
+  #namesOf(value: object, { members }: NodeKind): readonly string[] {
+    if (members === undefined) return Object.keys(value);
+    return typeof members === 'function'
+      ? getOrMake(this.#names, value, () => members(value))
+      : members;
+  }
+
+  #report({ isOptional = false }: NodeKind, location: string, problem: string): void {
+    const { problems, name } = this.#context;
+    if (isOptional) return;
+    if (location === name) problems.addForDocument(name, problem);
+    else problems.add(location, problem);
+  }
+
   /** A node, the node that its `$ref` points at, and so on. */
   async chain(start: Node, location: string, kind: NodeKind): Promise<readonly Node[]> {
-    const { problems } = this.#context;
     const chain = [start];
     for (let node = start; ; chain.push(node)) {
       const ref = member(node.value, '$ref');
       if (ref === undefined) return chain;
       const target = await this.#follow(ref, node.source, kind);
       if (!target.ok) {
-        problems.add(location, target.problem);
+        this.#report(kind, location, target.problem);
         return chain;
       }
       node = target.value;
       if (chain.some(({ value }) => value === node.value)) {
-        problems.add(location, 'its $ref leads back to itself');
+        this.#report(kind, location, 'its $ref leads back to itself');
         return chain;
       }
       if (chain.length > MAX_REFERENCES) {
-        problems.add(location, `its $ref leads on and on; at most ${MAX_REFERENCES} are followed`);
+        const bound = `at most ${MAX_REFERENCES} are followed`;
+        this.#report(kind, location, `its $ref leads on and on; ${bound}`);
         return chain;
       }
     }

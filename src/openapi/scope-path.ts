@@ -2,6 +2,7 @@ import { MAX_PATH_LENGTH, MAX_PATH_SEGMENTS, MAX_PATH_TEMPLATES } from '../bound
 import { safeParseScope } from '../scope/grammar.ts';
 import { readRequest } from '../scope/request.ts';
 import { failed, quote, type Result } from './problems.ts';
+import { ONE, readTemplate, SEVERAL } from './templates.ts';
 
 const ROOT_NAME_HINT = 'give the option rootName, one segment, as rootName: "root"';
 const X_SCOPE_HINT = 'give the operation an x-scope, as "x-scope": "orders/{id}/export$"';
@@ -13,27 +14,25 @@ export interface PathSettings {
   readonly rootName: string | undefined;
 }
 
-/** Turns a base path and a path template of a document into the path of a scope. */
+/**
+ * Turns a base path and a path template of a document into the path of a scope.
+ *
+ * @param pattern the regular expression that the document gives for a parameter, if it does
+ */
 export function derivePath(
   base: string,
   path: string,
+  pattern: (name: string) => string | undefined,
   { isPrefix, rootName }: PathSettings,
 ): Result<string> {
   if (path !== '' && !path.startsWith('/')) return failed('the path must begin with "/"');
-  // RFC 6570 section 3.2: such a template expands to its own slashes, or to a query.
-  const [operator] = /\{[/?&#][^{}]*\}/.exec(isPrefix ? '' : path) ?? [];
-  if (operator !== undefined) {
-    return failed(`${quote(operator)} is not a part of a segment; ${X_SCOPE_HINT}`);
-  }
-  // Without their names, in which a slash or a question mark means nothing.
-  const full = (base + path).replaceAll(/\{[^{}]*\}/g, (one) =>
-    isMultiSegment(one) ? '{+}' : '{}',
-  );
+  const read = readTemplates(base + path, pattern);
+  if (!read.ok) return failed(`${read.problem}; ${X_SCOPE_HINT}`);
+  const full = read.value;
   if (full.includes('//')) return failed(`${quote(base + path)} holds an empty segment`);
-  if (/[?#]/.test(full)) return failed(`the path holds a query or a fragment; ${X_SCOPE_HINT}`);
   if (/[{}]/.test(full.replaceAll(/\{\+?\}/g, ''))) return failed('the path holds a lone brace');
   const segments = full.replace(/\/$/, '').split('/').slice(1);
-  const end = segments.findIndex((segment) => segment.includes(isPrefix ? '{' : '{+}'));
+  const end = segments.findIndex((segment) => segment.includes(isPrefix ? '{' : SEVERAL));
   if (end === 0) {
     const what = isPrefix ? '' : ' for several segments: its entry would be the whole host';
     return failed(`the path starts with a template${what}; ${X_SCOPE_HINT}`);
@@ -45,6 +44,39 @@ export function derivePath(
       : { ok: true, value: rootName };
   }
   return joinSegments(segments.slice(0, end === -1 ? undefined : end), isPrefix || end !== -1);
+}
+
+/**
+ * The paths that a path of a document stands for: without its query and fragment, in which variants
+ * of one operation differ, and also without a last segment that is optional, such as `{id?}`.
+ */
+export function variantsOf(path: string): readonly string[] {
+  const whole = withoutQuery(path);
+  const shorter = whole.replace(/\/\{[\w.-]+(?::[a-z]\w*)?\?\}\/?$/i, '');
+  return shorter === whole ? [whole] : [whole, shorter];
+}
+
+/** A path without its query or fragment, also as a template (RFC 6570 sections 3.2.4, 3.2.8 and 3.2.9). */
+export function withoutQuery(path: string): string {
+  // In the name of a template a question mark means nothing.
+  const masked = path.replaceAll(/\{[^{}?&#][^{}]*\}/g, (one) => 'x'.repeat(one.length));
+  const end = masked.search(/\{[?&#]|[?#]/);
+  return end === -1 ? path : path.slice(0, end);
+}
+
+/** Replaces the templates of a path, in whose names a slash or a question mark means nothing. */
+function readTemplates(
+  path: string,
+  pattern: (name: string) => string | undefined,
+): Result<string> {
+  let problem: string | undefined;
+  const value = path.replaceAll(/\{[^{}]*\}/g, (template) => {
+    const read = readTemplate(template, pattern);
+    if (read.ok) return read.value;
+    problem ??= read.problem;
+    return ONE;
+  });
+  return problem === undefined ? { ok: true, value } : failed(problem);
 }
 
 /** Reads the member `x-scope` of an operation. */
@@ -66,11 +98,6 @@ export function readScopePath(text: string): Result<string> {
   if (!reading.ok) return failed(reading.error);
   const { path } = reading.scope;
   return path === '*' ? failed('wildcard_position') : { ok: true, value: path };
-}
-
-/** Whether a template matches several segments: `{path+}`, `{path*}`, `{+path}`, `{*path}`, `{**path}`. */
-function isMultiSegment(template: string): boolean {
-  return /^\{(?:(?:\+|\*\*?)[\w.-]+|[\w.-]+[+*])\}$/.test(template);
 }
 
 /** Normalizes literal segments like the guard does for requests, so that the entry matches them. */

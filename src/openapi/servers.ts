@@ -80,9 +80,11 @@ export class Servers {
       const server = await this.#references.members({ value, source: list.source }, name, SERVER);
       const url = server.get('url')?.value;
       if (typeof url === 'string') {
-        const urls = this.#expandUrl(name, url, server.get('variables')?.value);
+        const variables = server.get('variables')?.value;
+        const urls = this.#expandUrl(name, url, variables);
         budget.spend('servers', location, Math.max(0, urls.length - 1));
-        found.push(...urls.flatMap((one) => this.#readUrl(name, one)));
+        const isExample = hasOpenHost(url, variables);
+        found.push(...urls.flatMap((one) => this.#readUrl(name, one, isExample)));
       } else {
         problems.add(name, 'must have a "url", as "https://shop.example/v1"');
       }
@@ -90,20 +92,13 @@ export class Servers {
     return found;
   }
 
-  /** All URLs that a URL with variables stands for. */
+  /** All URLs that a URL with variables stands for. A variable without a known value stays. */
   #expandUrl(location: string, url: string, variables: unknown): readonly string[] {
     const { problems } = this.#context;
     const values = new Map<string, readonly string[]>();
     for (const [, name = ''] of url.matchAll(/\{([^{}]*)\}/g)) {
       const known = valuesOf(member(variables, name));
-      if (known === undefined) {
-        problems.add(
-          location,
-          `the variable ${quote(name)} must have a "default" or an "enum" of texts without braces`,
-        );
-        return [];
-      }
-      values.set(name, known);
+      if (known !== undefined) values.set(name, known);
     }
     const count = [...values.values()].reduce((product, { length }) => product * length, 1);
     if (count > MAX_SERVER_URLS) {
@@ -121,21 +116,19 @@ export class Servers {
   }
 
   // Not with the URL parser: it decodes the host, turns numbers into addresses and removes dot segments.
-  #readUrl(location: string, url: string): readonly Server[] {
+  #readUrl(location: string, url: string, isExample: boolean): readonly Server[] {
     const { problems } = this.#context;
-    if (/[?#{}\\]/.test(url)) {
+    const named = `${location} ${quoteUrl(url)}`;
+    const [, authority, base = ''] = URL_PARTS.exec(url) ?? [];
+    if (/[?#\\]/.test(url) || /[{}]/.test(base.replaceAll(/\{[^{}/]*\}/g, ''))) {
       problems.add(
         location,
         `${quoteUrl(url)} must hold no query, no fragment, no backslash and no lone brace`,
       );
       return [];
     }
-    const absolute = /^(?:[a-z][a-z0-9+.-]*:)?\/\/([^/]*)(.*)$/is.exec(url);
-    if (absolute !== null) {
-      const [, authority = '', base = ''] = absolute;
-      return this.#withHost(`${location} ${quoteUrl(url)}`, authority, base);
-    }
-    if (/^(?:\/|$)/.test(url)) return this.#withoutHost(`${location} ${quoteUrl(url)}`, url);
+    if (authority !== undefined) return this.#withHost(named, authority, base, isExample);
+    if (/^(?:\/|$)/.test(url)) return this.#withoutHost(named, url);
     problems.add(
       location,
       `${quoteUrl(url)} must be absolute, as "https://shop.example/v1", or begin with "/"`,
@@ -143,24 +136,45 @@ export class Servers {
     return [];
   }
 
-  #withHost(location: string, authority: string, base: string): readonly Server[] {
-    const name = authority.replace(/:[0-9]*$/, '');
+  /** @param isExample whether the host is only an example of what may stand there */
+  #withHost(
+    location: string,
+    authority: string,
+    base: string,
+    isExample = false,
+  ): readonly Server[] {
+    const { settings, problems } = this.#context;
+    const name = authority.replace(/:(?:[0-9]*|\{[^{}]*\})$/, '');
     const host = readHost(name);
-    if (host !== undefined) return [{ host, base: base.replace(/\/$/, '') }];
-    this.#context.problems.add(location, hostProblem(name));
-    return [];
+    const isReplaced = isExample && settings.hosts.length > 0;
+    if (host !== undefined && !isReplaced) return serversOf([host], base);
+    if (name.includes('@')) {
+      problems.add(location, 'must hold no user info, as "https://shop.example"');
+      return [];
+    }
+    if (settings.hosts.length === 0) problems.add(location, `${hostProblem(name)}, ${HOSTS_HINT}`);
+    return serversOf(settings.hosts, base);
   }
 
   #withoutHost(location: string, base: string): readonly Server[] {
     const { settings, problems } = this.#context;
     if (settings.hosts.length === 0) {
-      problems.add(
-        location,
-        'names no host; write an absolute URL, or give the option hosts, as hosts: ["shop.example"]',
-      );
+      problems.add(location, `names no host; write an absolute URL, ${HOSTS_HINT}`);
     }
-    return settings.hosts.map((host) => ({ host, base: base.replace(/\/$/, '') }));
+    return serversOf(settings.hosts, base);
   }
+}
+
+const HOSTS_HINT = 'or give the option hosts, as hosts: ["shop.example"]';
+
+/**
+ * The authority and the base path of an absolute URL. Without a scheme, the first segment is the
+ * authority if it is a placeholder: `{host}/v1` or `<your host>/v1`.
+ */
+const URL_PARTS = /^(?:(?:[^/:]*:)?\/\/|(?=[^/]*[{<$]))([^/]*)(.*)$/s;
+
+function serversOf(hosts: readonly string[], base: string): readonly Server[] {
+  return hosts.map((host) => ({ host, base: base.replace(/\/$/, '') }));
 }
 
 /** Whether servers are given; an empty array defers to the level above. */
@@ -169,18 +183,32 @@ function isGiven(servers: Node | undefined): servers is Node {
   return !(Array.isArray(servers.value) && servers.value.length === 0);
 }
 
+/** Whether the host of a URL has a variable that may stand for any text. Its default is an example. */
+function hasOpenHost(url: string, variables: unknown): boolean {
+  const [, host = ''] = /^(?:[^/]*\/\/)?([^/:]*)/.exec(url) ?? [];
+  return [...host.matchAll(/\{([^{}]*)\}/g)].some(
+    ([, name = '']) => choicesOf(member(variables, name)) === undefined,
+  );
+}
+
 /** The values of a server variable; `undefined` when it has none that can be used. */
 function valuesOf(variable: unknown): readonly string[] | undefined {
-  const choices = member(variable, 'enum');
-  const hasChoices = Array.isArray(choices) && choices.length > 0;
-  const values: readonly unknown[] = hasChoices ? choices : [member(variable, 'default')];
+  const values = choicesOf(variable) ?? [member(variable, 'default')];
   const isUsable = (value: unknown): value is string =>
     typeof value === 'string' && !/[{}]/.test(value);
   return values.every(isUsable) ? [...new Set(values)] : undefined;
 }
 
+function choicesOf(variable: unknown): readonly unknown[] | undefined {
+  const choices = member(variable, 'enum');
+  return Array.isArray(choices) && choices.length > 0 ? choices : undefined;
+}
+
 function hostProblem(host: string): string {
-  if (host.includes('@')) return 'must hold no user info, as "https://shop.example"';
+  const [, variable] = /\{([^{}]*)\}/.exec(host) ?? [];
+  if (variable !== undefined) {
+    return `the variable ${quote(variable)} must have a "default" or an "enum" of texts without braces`;
+  }
   if (host.startsWith('[') || /(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$/i.test(host)) {
     return 'must not be at an IP address; a scope needs a host name, as shop.example';
   }

@@ -36,10 +36,15 @@ describe('the default granularity', () => {
     ['two templates in a segment', '/compare/{base}...{head}', 'compare/{}$', 'compare'],
     ['a template with a custom method', '/orders/{id}:cancel', 'orders/{}$', 'orders'],
     ['a template in parentheses', "/Orders('{id}')/Lines", '{}/Lines$', undefined],
-    ['an optional template', '/orders/{id?}', 'orders/{}$', 'orders'],
     ['a template with an expression', '/orders/{id:[0-9]+}', 'orders/{}$', 'orders'],
-    ['a template with a catch-all expression', '/orders/{rest:.*}', 'orders/{}$', 'orders'],
-    ['a template of several words', '/orders/{order id+}', 'orders/{}$', 'orders'],
+    ['a template of several words', '/orders/{order id}', 'orders/{}$', 'orders'],
+    ['a query', '/orders?type=a', 'orders$', 'orders'],
+    ['a query with a template', '/orders/{id}?type={type}', 'orders/{}$', 'orders'],
+    ['a template that expands to a query', '/orders{?page,size}', 'orders$', 'orders'],
+    ['a template that continues a query', '/orders/{id}{&page}', 'orders/{}$', 'orders'],
+    ['a template that expands to a fragment', '/orders{#part}', 'orders$', 'orders'],
+    ['a fragment', '/orders#create', 'orders$', 'orders'],
+    ['a fragment after a slash', '/orders/#create', 'orders$', 'orders'],
     ['a template without a name', '/orders/{}', 'orders/{}$', 'orders'],
     ['a template at the start', '/{id}', '{}$', undefined],
     ['only templates', '/{a}/{b}', '{}/{}$', undefined],
@@ -82,9 +87,12 @@ describe('the default granularity', () => {
       'would be the whole host',
     ],
     ['a template that expands to a slash', '/orders{/id}', '"{/id}" is not a part of a segment'],
-    ['a template that expands to a query', '/orders{?page,size}', '"{?page,size}" is not'],
-    ['a template that continues a query', '/orders/{id}{&page}', '"{&page}" is not'],
-    ['a template that expands to a fragment', '/orders{#part}', '"{#part}" is not'],
+    [
+      'a template that expands to parameters',
+      '/orders{;a,b}',
+      '"{;a,b}" is not a part of a segment',
+    ],
+    ['a template with a default', '/orders/{id=5}', 'matches one text only'],
     ['an open path that a $ would close', '/price$/{path+}', 'would close it'],
     ['nine templates', `/a${'/{b}'.repeat(9)}`, 'at most 8 templates'],
     ['33 segments', `${'/a'.repeat(32)}/{b}`, '32 segments'],
@@ -180,6 +188,124 @@ describe('the default granularity', () => {
   });
 });
 
+describe('a template that routers and APIs write in a way of their own', () => {
+  it.each([
+    ...[
+      '{path:.*}',
+      '{path:.+}',
+      '{path: .*}',
+      '{path:*}',
+      '{path:**}',
+      '{path:path}',
+      '{path...}',
+    ],
+    ...['{...path}', '{path+}', '{path*}', '{+path}', '{*path}', '{**path}', '{file path+}'],
+    ...[
+      '{path=**}',
+      '{path:[^.]+}',
+      '{path:[ -~]+}',
+      '{path:[a-z/]+}',
+      '{path:\\S+}',
+      '{path:\\D*}',
+    ],
+    ...[
+      '{path:(?:[^/]+/)*[^/]+}',
+      '{path:a/b|c}',
+      '{path:.*\\.json}',
+      '{path:\\x2f}',
+      '{path:[+-9]}',
+    ],
+  ])('takes several segments: %s', async (template) => {
+    expect(await pathOf(`/files/${template}`)).toBe('files');
+    expect(await pathOf(`/{tenant}/files/${template}`)).toBe('{}/files');
+    expect(await refusal(`/${template}`)).toContain('would be the whole host');
+  });
+
+  it.each([
+    ...['{id:[0-9]+}', '{id:\\d+}', '{id:[^/]+}', '{id:[\\w-]+}', '{id:[0-9.]+}', '{id:(a|b)}'],
+    ...['{id:int}', '{id:uuid}', '{id:min(1)}', '{id:int:min(1)}', '{id:regex(^.*$)}', '{id=*}'],
+    ...['{.format}', '{a,b}', '{ id }', '{id:\\w+\\.json}', '{order.id}', '{id:}'],
+  ])('takes one segment: %s', async (template) => {
+    expect(await pathOf(`/files/${template}`)).toBe('files/{}$');
+    expect(await pathOf(`/files/${template}/meta`)).toBe('files/{}/meta$');
+    expect(await pathOf(`/${template}`)).toBe('{}$');
+  });
+
+  it.each([
+    ['{name=projects/*/secrets/*}', 'v1/projects/{}/secrets/{}$', 'v1/projects'],
+    ['{name=projects/*}:undelete', 'v1/projects/{}$', 'v1/projects'],
+    ['{parent=projects/*}/secrets', 'v1/projects/{}/secrets$', 'v1/projects'],
+    ['{name=projects/**}', 'v1/projects', 'v1/projects'],
+    ['{name:projects/[^/]+}', 'v1/projects/{}$', 'v1/projects'],
+    ['{name:projects/.*}/x', 'v1/projects', 'v1/projects'],
+  ])('names its segments: %s gives %s, as a prefix %s', async (template, closed, open) => {
+    expect(await pathOf(`/v1/${template}`)).toBe(closed);
+    expect(await pathOf(`/v1/${template}`, { granularity: 'prefix' })).toBe(open);
+  });
+
+  it('is optional: the path without it belongs to the operation as well', async () => {
+    for (const path of ['/orders/{id?}', '/orders/{id:int?}', '/orders/{id?}/']) {
+      const { catalog, merged } = await readOpenApi(shop([path]));
+      expect(catalog.toArray()).toEqual([
+        'GET:shop.example/orders$',
+        'GET:shop.example/orders/{}$',
+      ]);
+      expect(merged).toEqual([]);
+    }
+    expect(await pathOf('/orders/{id:[a-z]?}')).toBe('orders/{}$');
+    expect(await pathOf('/orders/{id?}/items')).toBe('orders/{}/items$');
+  });
+});
+
+describe('the pattern of a path parameter', () => {
+  const read = async (parameters: unknown, more: object = {}, path = '/v1/{name}/books') => {
+    const item = { get: { parameters }, ...more };
+    return (await catalogFromOpenApi({ ...shop([]), paths: { [path]: item } })).toArray();
+  };
+  const inPath = (pattern: unknown, name = 'name') => ({ name, in: 'path', pattern });
+
+  it.each([
+    ['publishers/[^/]+', 'v1/publishers/{}/books$'],
+    ['^publishers/[^/]+/shelves/[^/]+$', 'v1/publishers/{}/shelves/{}/books$'],
+    ['publishers\\/[^/]*', 'v1/publishers/{}/books$'],
+    ['[^/]+(/[^/]+)*', 'v1'],
+    ['publishers/.*', 'v1/publishers'],
+    ['[a-f0-9]{8}', 'v1/{}/books$'],
+    ['.*', 'v1/{}/books$'],
+    ['^[A-Za-z0-9+/]+$', 'v1/{}/books$'],
+    [7, 'v1/{}/books$'],
+  ])('%s gives %s', async (pattern, expected) => {
+    const entry = [`GET:shop.example/${expected}`];
+    expect(await read([inPath(pattern)])).toEqual(entry);
+    expect(await read([{ name: 'name', in: 'path', schema: { pattern } }])).toEqual(entry);
+    expect(await read([], { parameters: [inPath(pattern)] })).toEqual(entry);
+  });
+
+  it('is that of the operation before that of the path, and follows references', async () => {
+    const shared = { parameters: [inPath('a/[^/]+')] };
+    const $ref = '#/components/parameters/name';
+    const document = {
+      ...shop([]),
+      components: { parameters: { name: inPath('b/[^/]+') } },
+      paths: { '/{name}': { ...shared, get: { parameters: [{ $ref }] }, put: {} } },
+    };
+    expect((await catalogFromOpenApi(document)).toArray()).toEqual([
+      'GET:shop.example/b/{}$',
+      'PUT:shop.example/a/{}$',
+    ]);
+  });
+
+  it.each([
+    ['of another parameter', [inPath('a/b', 'other')]],
+    ['of a query', [{ ...inPath('a/b'), in: 'query' }]],
+    ['behind a reference that leads nowhere', [{ $ref: '#/nowhere' }]],
+    ['in what is not a list', { name: inPath('a/b') }],
+    ['in a list of texts', ['a/b']],
+  ])('does nothing if it is %s', async (_, parameters) => {
+    expect(await read(parameters)).toEqual(['GET:shop.example/v1/{}/books$']);
+  });
+});
+
 describe('the slash at the end of a path', () => {
   it.each<[paths: readonly string[], withSlash: readonly string[]]>([
     [['/orders', '/orders/{id}'], []],
@@ -193,6 +319,8 @@ describe('the slash at the end of a path', () => {
     ],
     [['/orders/{id}', '/orders/{id}.pdf/'], []],
     [['/'], ['$']],
+    [['/orders/#a', '/orders/?b=1'], ['orders$']],
+    [['/orders#a/'], []],
   ])('is remembered of %j: %j', async (paths, withSlash) => {
     const catalog = await catalogFromOpenApi(shop(paths));
 

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { isTokenError } from '../../src/errors.ts';
-import { catalogFromOpenApi } from '../../src/openapi/index.ts';
+import { catalogFromOpenApi, readOpenApi } from '../../src/openapi/index.ts';
 import { ScopeSet } from '../../src/scope/index.ts';
 import { entries, refusal } from './support.ts';
 
@@ -63,9 +63,6 @@ describe('catalogFromOpenApi', () => {
     ['a wildcard as the last segment', '/orders/*', 'wildcard_position'],
     ['a lone closing brace', '/a}/b', 'lone brace'],
     ['a lone opening brace', '/a/{b', 'lone brace'],
-    ['a query', '/orders?type=a', 'query'],
-    ['a query with a template', '/v1/orders?type={type}', 'query'],
-    ['a fragment', '/orders#create', 'fragment'],
     ['too many segments', '/a'.repeat(33), 'too_long'],
     ['too many characters', `/${'a'.repeat(513)}`, 'too_long'],
     ['far too many characters', `/${'a'.repeat(9000)}`, 'path_too_long'],
@@ -76,23 +73,56 @@ describe('catalogFromOpenApi', () => {
     expect(message.length).toBeLessThan(600);
   });
 
-  it('reads every method of a path item, and nothing else', async () => {
-    const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
-    const item = Object.fromEntries(methods.map((method) => [method, {}]));
-    const others = {
-      parameters: [],
-      summary: 'get',
-      description: '',
-      'x-get': {},
-      GET: {},
-      query: {},
-    };
+  it.each([
+    ['in lower case', (method: string) => method],
+    ['in upper case', (method: string) => method.toUpperCase()],
+    ['in mixed case', (method: string) => `${method[0]?.toUpperCase()}${method.slice(1)}`],
+  ])('reads every method of a path item %s, and nothing else', async (_, spell) => {
+    const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace', 'query'];
+    const item = Object.fromEntries(methods.map((method) => [spell(method), {}]));
+    const others = { parameters: [], summary: 'get', description: '', 'x-get': {}, tags: ['get'] };
 
     const found = await entries(
       shop({ '/orders': { ...item, ...others }, 'x-paths': { get: {} } }),
     );
 
     expect(found).toEqual(methods.map((m) => `${m.toUpperCase()}:shop.example/orders`).sort());
+  });
+
+  it.each([
+    ['a misspelled method', { gett: {} }, '"gett" is not a method; there are get, put'],
+    ['a method of its own', { copy: {} }, '"copy" is not a method'],
+    ['responses without an operation', { responses: { 200: {} } }, '"responses" is not a method'],
+    ['a method that is there twice', { get: {}, GET: {} }, 'the method "get" is there twice'],
+    ['a list of more methods', { additionalOperations: [] }, '"additionalOperations" must be'],
+  ])('refuses %s', async (_, item, reason) => {
+    expect(await refusal(shop({ '/orders': item }))).toContain(`path "/orders": ${reason}`);
+  });
+
+  it('reads any method of Amazon API Gateway as all that the path does not have itself', async () => {
+    const any = { 'x-amazon-apigateway-any-method': { operationId: 'any' } };
+    const { entries: found } = await readOpenApi(shop({ '/orders': { ...any, get: {} } }));
+
+    expect(found.map(({ scope }) => scope)).toEqual(
+      ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT'].map(
+        (method) => `${method}:shop.example/orders$`,
+      ),
+    );
+    expect(found.filter(({ operations }) => operations[0]?.operationId !== 'any')).toHaveLength(1);
+  });
+
+  it('finds a misspelled method among many members', async () => {
+    const many = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`x-${i}`, {}]));
+    expect(await refusal(shop({ '/a': { ...many, gett: {}, get: {} } }))).toContain('"gett"');
+  });
+
+  it('reads the paths that Microsoft keeps apart for their query', async () => {
+    const more = { 'x-ms-paths': { '/orders?comp=list': { get: {} }, '/bills?a': { put: {} } } };
+    expect(await entries(shop({ '/orders': { get: {} } }, more))).toEqual([
+      'GET:shop.example/orders',
+      'PUT:shop.example/bills',
+    ]);
+    expect(await refusal(shop({}, { 'x-ms-paths': [] }))).toContain('must be an object');
   });
 
   it('makes one entry for operations with the same scope', async () => {
@@ -142,14 +172,15 @@ describe('catalogFromOpenApi', () => {
     expect(await refusal(shop(paths))).toContain(reason);
   });
 
-  it('reads the methods of OpenAPI 3.2 only in version 3.2', async () => {
+  it('reads the methods of OpenAPI 3.2 in every version', async () => {
     const paths = { '/orders': { query: {}, additionalOperations: { COPY: {} } } };
 
-    expect(await entries(shop(paths, { openapi: '3.2.0' }))).toEqual([
-      'COPY:shop.example/orders',
-      'QUERY:shop.example/orders',
-    ]);
-    expect(await entries(shop(paths))).toEqual([]);
+    for (const openapi of ['3.0.0', '3.1.0', '3.2.0']) {
+      expect(await entries(shop(paths, { openapi }))).toEqual([
+        'COPY:shop.example/orders',
+        'QUERY:shop.example/orders',
+      ]);
+    }
   });
 
   it('refuses a method that a scope cannot hold', async () => {
@@ -163,7 +194,7 @@ describe('catalogFromOpenApi', () => {
     );
 
     expect(await refusal(shop(paths))).toContain('GET "__proto__": the path must begin with "/"');
-    expect(await entries(shop({ '/__proto__': { get: {} }, '/a': { constructor: {} } }))).toEqual([
+    expect(await entries(shop({ '/__proto__': { get: {} }, '/a': { constructor: 1 } }))).toEqual([
       'GET:shop.example/__proto__',
     ]);
     expect(await refusal(shop({ '/a': { $ref: '#/paths/constructor' } }))).toContain('$ref');
@@ -291,11 +322,124 @@ describe('catalogFromOpenApi with servers', () => {
     ]);
   });
 
+  it.each<[what: string, server: { url: string; variables?: object }]>([
+    ['a variable without a value', { url: 'https://{tenant}/v1' }],
+    ['a variable in a label', { url: 'https://{tenant}.example/v1' }],
+    ['a variable with an example', { url: 'https://{t}/v1', variables: { t: { default: 'a.b' } } }],
+    [
+      'a variable that stands for itself',
+      { url: 'https://{t}/v1', variables: { t: { default: '{t}' } } },
+    ],
+    ['a variable with a port', { url: 'https://{tenant}:{port}/v1' }],
+    ['a variable for the scheme, too', { url: '{scheme}://{tenant}/v1' }],
+    ['a variable without a scheme', { url: '//{tenant}/v1' }],
+    ['nothing but a variable', { url: '{server}/v1' }],
+    [
+      'a variable that holds all',
+      { url: '{all}', variables: { all: { default: 'https://a.b/v1' } } },
+    ],
+    ['a name in angle brackets', { url: '<your server>/v1' }],
+    ['a shell variable', { url: 'https://$HOST/v1' }],
+    ['underscores', { url: 'https://__host__/v1' }],
+    ['an IP address', { url: 'http://192.0.2.1:8080/v1' }],
+  ])('replaces a server that stands for the host of its reader: %s', async (_, server) => {
+    const hosts = ['own.example'];
+    expect(await entries(at(server), { hosts })).toEqual(['GET:own.example/v1/orders']);
+  });
+
+  it.each(['https://{tenant}/v1', '{server}/v1', '<your server>/v1', 'https://__host__'])(
+    'refuses such a server without the option hosts: %s',
+    async (url) => {
+      expect(await refusal(at({ url }))).toContain('hosts: ["shop.example"]');
+    },
+  );
+
+  it('replaces only servers of that kind', async () => {
+    const variables = { region: { default: 'eu', enum: ['eu', 'us'] } };
+    const servers = [
+      { url: 'https://api.shop.example' },
+      { url: 'https://{region}.shop.example', variables },
+      { url: 'https://{tenant}.shop.example' },
+    ];
+    expect(await entries(at(...servers), { hosts: ['own.example'] })).toEqual([
+      'GET:api.shop.example/orders',
+      'GET:eu.shop.example/orders',
+      'GET:own.example/orders',
+      'GET:us.shop.example/orders',
+    ]);
+    expect(await refusal(at({ url: 'https://ann:x@{tenant}' }), { hosts: ['a.b'] })).toContain(
+      'no user info',
+    );
+  });
+
+  it('reads a variable of the base path without a value as any segment', async () => {
+    const url = 'https://shop.example/{tenant}/v1';
+    const { catalog } = await readOpenApi(at({ url }, { url: `${url}/{a}{b`, variables: {} }), {
+      skip: true,
+    });
+    expect(catalog.toArray()).toEqual(['GET:shop.example/{}/v1/orders$']);
+    expect((await readOpenApi(at({ url: '/{tenant}' }), { hosts: ['a.b'] })).entries).toMatchObject(
+      [{ scope: 'GET:a.b/{}/orders$' }],
+    );
+  });
+
   it('reports a faulty server once, however many operations use it', async () => {
     const paths = { '/a': { get: {}, post: {} }, '/b': { get: {} } };
     const message = await refusal(shop(paths, { servers: [{ url: 'https://192.0.2.1' }] }));
     expect(message.match(/IP address/g)).toHaveLength(1);
     expect(message).toContain('documents[0] ("Shop"), servers[0] "https://192.0.2.1"');
+  });
+});
+
+describe('the option skip', () => {
+  const bad = { '/a b': { get: {} }, '/c': { gett: {}, put: {} }, '/d': { $ref: '#/nowhere' } };
+  const document = shop({ '/orders': { get: {} }, ...bad });
+
+  it('leaves out operations that cannot become an entry, and lists them', async () => {
+    const { catalog, skipped } = await readOpenApi(document, { skip: true });
+
+    expect(catalog.toArray()).toEqual(['GET:shop.example/orders$', 'PUT:shop.example/c$']);
+    expect(skipped.map((text) => text.replace('documents[0] ("Shop"), ', ''))).toEqual([
+      expect.stringMatching(/^GET "\/a b": .*path_illegal_character/),
+      expect.stringMatching(/^path "\/c": "gett" is not a method/),
+      expect.stringMatching(/^path "\/d": its \$ref "#\/nowhere" must point at/),
+    ]);
+  });
+
+  it('is offered by the error without it', async () => {
+    expect(await refusal(document)).toContain('skip: true');
+    expect(await refusal(document, { skip: false })).toContain('skip: true');
+    expect((await readOpenApi(shop({ '/orders': { get: {} } }))).skipped).toEqual([]);
+  });
+
+  it('names the operations of a server that cannot be read', async () => {
+    const mixed = shop({
+      '/orders': { get: {} },
+      '/bills': { get: { servers: [{ url: '/v1' }] } },
+    });
+    const { catalog, skipped } = await readOpenApi(mixed, { skip: true });
+
+    expect(catalog.toArray()).toEqual(['GET:shop.example/orders$']);
+    expect(skipped).toEqual([
+      expect.stringContaining('GET "/bills", servers[0] "/v1": names no host'),
+      expect.stringContaining('GET "/bills": has no server that is read'),
+    ]);
+  });
+
+  it.each([
+    ['is not one', { paths: {} }],
+    ['has no paths', { openapi: '3.0.0' }],
+    ['is not JSON', '{'],
+  ])('does not leave out a document that %s', async (_, other) => {
+    const message = await refusal([document, other], { skip: true });
+    expect(message).toContain('documents[1]');
+    expect(message).not.toContain('skip');
+  });
+
+  it.each(['true', 1, null])('must be true or false: %j', async (skip) => {
+    await expect(readOpenApi(document, { skip: skip as never })).rejects.toMatchObject({
+      code: 'invalid_options',
+    });
   });
 });
 
@@ -380,7 +524,7 @@ describe('catalogFromOpenApi with Swagger 2.0', () => {
     [{ host: 'https://shop.example' }, 'host name'],
     [{ host: 'ann:hunter2@shop.example' }, 'user info'],
     [{ host: '192.0.2.1:80' }, 'IP address'],
-    [{ host: '{tenant}.example' }, 'host name'],
+    [{ host: '{tenant}.example' }, 'the variable "tenant"'],
     [{ host: 7 }, 'host name'],
     [{ host: 'shop.example', basePath: 'v1' }, 'basePath'],
     [{ host: 'shop.example', basePath: '/{v}' }, 'basePath'],

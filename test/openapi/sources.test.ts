@@ -326,7 +326,7 @@ describe('a $ref between files', () => {
       }
 
       expect([...reasons]).toEqual([
-        'no catalog can be made of the OpenAPI documents: documents[0] ("Shop"), path "/a": its $ref leads to what cannot be read; it must be a file in the folder of the document, or in that of the option root',
+        'no catalog can be made of the OpenAPI documents: documents[0] ("Shop"), path "/a": its $ref leads to what cannot be read; it must be a file in the folder of the document, or in that of the option root; the option skip, as skip: true, leaves such operations out',
       ]);
     });
 

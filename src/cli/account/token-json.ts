@@ -3,7 +3,6 @@ import { toWireRotated, toWireWithUse } from '../../http/wire.ts';
 import { readMetadata } from '../../metadata.ts';
 import type { Token } from '../../token.ts';
 import { isId } from '../../token-id.ts';
-import { ALPHABET_CLASS, BODY_LENGTH } from '../../values/format.ts';
 
 // What a service sends is checked as far as printing it depends on it. The bounds are far beyond
 // those of a service: a server that answers in its place must not fill a terminal or the memory.
@@ -16,7 +15,8 @@ const scopeList = z.array(scopeText).max(65_536).readonly();
 const id = z.string().refine((text): boolean => isId(text));
 /** Such as a state, or the code of a finding. */
 const code = z.string().regex(/^[a-z_]{1,40}$/);
-const VALUE = new RegExp(`^[a-z0-9_]{1,40}_${ALPHABET_CLASS}{${BODY_LENGTH}}$`);
+/** Visible ASCII alone: what a hostile service sends goes to the terminal. */
+const VALUE = /^[a-z0-9_]{1,40}_[0-9A-Za-z]{58}$/;
 
 /** A token as the service sends it. */
 export const tokenJson = z.object({

@@ -36,15 +36,15 @@ export const CATALOG_COMMANDS: readonly Command[] = [
     about: `FILE is an OpenAPI document (3.0 to 3.2, or Swagger 2.0) in JSON or YAML, or a folder of
 these. YAML needs the package @apidevtools/swagger-parser. The output is a catalog for --catalog:
 one scope for each operation, with {} for a segment that contains a template, and with $ at the
-end, so that each can be granted alone. Standard error lists the scopes that are deprecated, and those
-that cover several paths, which can only be granted together.`,
+end, so that each can be granted alone. Standard error lists the scopes that are deprecated, those that
+cover several paths, which can only be granted together, and with --skip what was left out.`,
     flags: {
       granularity: GRANULARITY_FLAG,
       host: {
         type: 'string',
         multiple: true,
         value: 'NAME',
-        help: 'the host of servers without one; repeatable',
+        help: 'the host of servers without one, and of those with a placeholder, such as https://{tenant}.example; repeatable',
       },
       'root-name': {
         type: 'string',
@@ -56,8 +56,9 @@ that cover several paths, which can only be granted together.`,
         value: 'FOLDER',
         help: 'the folder that $ref may not leave; default the folder of each document',
       },
+      skip: { type: 'boolean', help: 'leave out operations that cannot become a scope' },
     },
-    json: '{ scopes: [scope], deprecated: [scope], merged: [{ scope, operations }] }; an operation is { file, method, path, operationId?, deprecated }',
+    json: '{ scopes: [scope], deprecated: [scope], merged: [{ scope, operations }], skipped: [text] }; an operation is { file, method, path, operationId?, deprecated }',
     exits: { 0: 'a catalog was made', 1: INPUT_FAULT },
     example: {
       call: 'catalog from-openapi openapi.json',
@@ -79,11 +80,11 @@ that cover several paths, which can only be granted together.`,
           '--root-name must be one segment of a path that does not end in $, as root',
         );
       }
-      const { root } = flags;
+      const { root, skip } = flags;
       if (root !== undefined && !isFolder(root)) {
         throw usageError('--root must be a folder that is there');
       }
-      const options = { granularity, hosts, rootName, root };
+      const options = { granularity, hosts, rootName, root, skip };
       const { reading, documents } = await readDocuments(files, options);
       return describeReading(reading, documents);
     },
@@ -182,7 +183,7 @@ export type ShopPattern = CatalogPattern<ShopCatalog>;`,
 ];
 
 function describeReading(reading: OpenApiReading, documents: readonly string[]): Outcome {
-  const { catalog, entries, deprecated } = reading;
+  const { catalog, entries, deprecated, skipped } = reading;
   const scopes = catalog.toArray();
   const merged = reading.merged.map(({ scope, operations }) => ({
     scope,
@@ -203,10 +204,11 @@ function describeReading(reading: OpenApiReading, documents: readonly string[]):
       'stand for several paths, which can only be granted together',
       describeMerged(reading.merged),
     ),
+    ...section('left out', skipped),
   ];
   return {
     text: jsonText(scopes),
-    json: { scopes, deprecated, merged },
+    json: { scopes, deprecated, merged, skipped },
     notes: notes.join('\n\n'),
   };
 }

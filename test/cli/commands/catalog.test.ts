@@ -81,7 +81,24 @@ stand for several paths, which can only be granted together:
           ],
         },
       ],
+      skipped: [],
     });
+  });
+
+  it('leaves out with --skip what cannot become a scope, and lists it', async () => {
+    const paths = { ...document.paths, '/a b': { get: {} }, '/c': { gett: {} } };
+    const file = filesOf({ 'shop.json': { ...document, paths } });
+    const words = ['catalog', 'from-openapi', file('shop.json')];
+
+    const { json, notes } = await outcomeOf([...words, '--skip']);
+
+    expect(json.scopes).toEqual(OPERATIONS);
+    expect(json.skipped).toEqual([
+      expect.stringContaining('GET "/a b": '),
+      expect.stringContaining('path "/c": "gett" is not a method'),
+    ]);
+    expect(notes).toContain('left out:\n  documents[0] ');
+    await expect(outcomeOf(words)).rejects.toThrow('; --skip leaves such operations out');
   });
 
   it('lists merged paths of several servers together, and omits empty sections', async () => {
@@ -110,7 +127,10 @@ stand for several paths, which can only be granted together:
       'GET:a.example/home$',
       'GET:b.example/home$',
     ]);
-    await expect(outcomeOf(words)).rejects.toThrow('hosts');
+    await expect(outcomeOf(words)).rejects.toThrow('or give --host shop.example');
+    await expect(outcomeOf(['catalog', 'lint', file('shop.json')])).rejects.toThrow(
+      'or give catalog from-openapi --host shop.example',
+    );
   });
 
   it('follows references outside the folder of the document only within --root', async () => {
