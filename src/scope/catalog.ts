@@ -3,7 +3,7 @@ import { MAX_NAMED_SCOPES, MAX_PATH_LENGTH, MAX_SCOPE_LENGTH, MAX_SCOPES } from 
 import { describeRefused, type RefusedScope, ScopeError } from './errors.ts';
 import { parseScope, type Scope, safeParseScope, toScope } from './grammar.ts';
 import { type LintFinding, lint } from './lint.ts';
-import { parsingScopes, readMembers, toList, tooManyScopes } from './list.ts';
+import { parsingScopes, readMembers, scopesRequired, toList, tooManyScopes } from './list.ts';
 import { ScopeLookup } from './lookup.ts';
 import { OverlapIndex, patternsOf } from './overlap.ts';
 import {
@@ -70,7 +70,8 @@ export class ScopeCatalog implements Iterable<Scope> {
    * @example
    * ScopeCatalog.from(['GET:shop.example/*']); // throws catalog_not_concrete
    */
-  static from(scopes: Iterable<Scope | string>, { withSlash }: CatalogOptions = {}): ScopeCatalog {
+  static from(scopes: Iterable<Scope | string>, options: CatalogOptions = {}): ScopeCatalog {
+    const withSlash = withSlashOf(options);
     if (ScopeCatalog.#is(scopes) && withSlash === undefined) return scopes;
     const { read, refused } = atOnce(readMembers(toList(scopes), safeParseScope, isConcrete));
     if (refused.length === 0) return ScopeCatalog.#make(ScopeSet.from(read), withSlash);
@@ -319,4 +320,13 @@ export class ScopeCatalog implements Iterable<Scope> {
 /** Whether a scope has one method, one host and a path. */
 function isConcrete(scope: Scope): boolean {
   return !scope.toString().includes('*');
+}
+
+/** Reads the option. A getter or a proxy that throws is refused like a list that cannot be read. */
+function withSlashOf(options: CatalogOptions): CatalogOptions['withSlash'] {
+  try {
+    return options.withSlash;
+  } catch {
+    throw scopesRequired();
+  }
 }

@@ -84,7 +84,7 @@ export function tooManyScopes(): ScopeError {
   );
 }
 
-function scopesRequired(): ScopeError {
+export function scopesRequired(): ScopeError {
   return new ScopeError(
     'scopes_required',
     'a list of scopes is required, as ["GET:shop.example/orders"]',

@@ -15,6 +15,7 @@ import {
   TokenService,
   type TokenServiceOptions,
 } from '../../src/index.ts';
+import { storeContract } from '../../src/testing/index.ts';
 import { ACCOUNT, call, newFolder, run, serve } from './support.ts';
 
 const READ = 'GET:shop.example/orders';
@@ -104,12 +105,18 @@ describe('the metrics of a service', () => {
       counted.get(
         `tokenwright_store_call_duration_seconds_count{store="tokens",operation="${operation}",result="${result}"}`,
       );
-    expect([calls('insert', 'ok'), calls('insert', 'error')]).toEqual([2, undefined]);
+    expect([calls('insert', 'ok'), calls('insert', 'error')]).toEqual([1, undefined]);
+    expect([calls('count', 'ok'), calls('count', 'error')]).toEqual([2, undefined]);
     expect([calls('find', 'ok'), calls('find', 'error')]).toEqual([1, 1]);
     expect(calls('watch', 'ok')).toBeUndefined();
     const failed = (code: string) =>
       counted.get(`tokenwright_store_failures_total{code="${code}",store="tokens"}`);
     expect([failed('store_unavailable'), failed('store_corrupt')]).toEqual([1, 0]);
+  });
+
+  it.each(storeContract)('leave a store as it is: $name', async ({ run }) => {
+    const metrics = await Metrics.open();
+    await run(() => metrics.observed(new MemoryTokenStore()));
   });
 
   it('time calls of the usage store separately', async () => {

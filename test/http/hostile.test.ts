@@ -441,7 +441,10 @@ const HEADERS: Row[] = [
       'cross_site',
     ],
   ),
-  ...['"2"', '2', 'W/"2"', '"2", W/"3"'].map(
+  ...[
+    ...['"2"', '2', 'W/"2"', '"2", W/"3"', '"0"', '"01"', '""', '"-1"', '"1.0"', '"+1"', '"1e0"'],
+    ...['"9007199254740993"', '"99999999999999999999"', `"${CANARY}"`, '"*"', '"0x1"', '"\u00b2"'],
+  ].map(
     (tag): Row => [
       `If-Match: ${tag}`,
       'PUT /token/ID',
@@ -449,11 +452,7 @@ const HEADERS: Row[] = [
       'version_conflict',
     ],
   ),
-  ...[
-    ...['"0"', "'1'", 'w/"1"', '"01"', '"1', '1"', '""', '"-1"', '"1.0"', '"+1"', '"1e0"'],
-    ...['"9007199254740993"', '"99999999999999999999"', `"${CANARY}"`, '"1""1"', '"*"', '"0x1"'],
-    ...['', '"\u00b2"', ',', '"2", x'],
-  ].map(
+  ...["'1'", 'w/"1"', '"1', '1"', '"1""1"', '', ',', '"2", x', `${CANARY}`].map(
     (tag): Row => [
       `If-Match: ${tag}`,
       'PUT /token/ID',
@@ -564,12 +563,7 @@ const QUERIES: Row[] = (
         'match=exact%00',
         'match=exact&match=exact',
       ],
-      ...[
-        'match=__proto__',
-        'match=covers,exact',
-        'scope=&scope=',
-        `scope=${ORDERS}&scope=${ORDERS}`,
-      ],
+      ...['match=__proto__', 'match=covers,exact', 'scope[', 'scope[x]=1'],
       ...['cursor=', `cursor=${CANARY}`, 'cursor=null', 'cursor=..', 'cursor=%00', 'cursor=e30'],
       ...['cursor=eyJhIjoxfQ', 'cursor=ID', 'cursor=VALUE', 'cursor=x&cursor=x', 'cursor=%ff'],
       ...[`cursor=${'A'.repeat(4000)}`, 'cursor=__proto__'],

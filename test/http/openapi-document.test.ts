@@ -809,10 +809,11 @@ describe('the schema of a body', () => {
       'x'.repeat(201),
     ),
   );
-  const metadata = fc.oneof(
-    any,
-    fc.dictionary(fc.string({ maxLength: 5 }), fc.jsonValue({ maxDepth: 2 })),
-  );
+  // No schema can tell which numbers JavaScript would change, so all that it might are left out.
+  const isKept = (value: unknown) => !/\d{16}|\de/.test(JSON.stringify(value));
+  const metadata = fc
+    .oneof(any, fc.dictionary(fc.string({ maxLength: 5 }), fc.jsonValue({ maxDepth: 2 })))
+    .filter(isKept);
   const seconds = fc.oneof(any, fc.constantFrom(1, 60, 31_536_000, 31_536_001, 1e21, true));
   // No schema can tell whether a valid time is an allowed expiry, so other integers are left out.
   const expire = fc.oneof(

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isTokenError } from '../../errors.ts';
 import { stepsOf } from '../../records/steps.ts';
+import { revoked } from '../../revoked.ts';
 import type { TokenStore } from '../../store.ts';
 import type { TokenRecord } from '../../token.ts';
 
@@ -103,9 +104,11 @@ async function update(
   const isSameToken =
     kept.account === account && kept.createdAt.getTime() === record.createdAt.getTime();
   if (!isSameToken || kept.revokedAt !== undefined) return 'conflict';
-  const unrevoked = { ...record, revokedAt: undefined };
   const isLater = kept.version < record.version;
-  if (!isLater && !isSameRecord(unrevoked, kept)) return 'conflict';
+  // A store empties a record when it is revoked.
+  const expected = revokedAt === undefined ? kept : revoked(kept, revokedAt);
+  if (!isLater && !isSameRecord(record, expected)) return 'conflict';
+  const unrevoked = { ...record, revokedAt: undefined };
   const isReplaced = !isLater || (await to.replace(unrevoked, kept.version));
   const isRevoked = revokedAt === undefined || (await to.revoke(id, account, revokedAt));
   return isReplaced && isRevoked ? 'updated' : 'conflict';

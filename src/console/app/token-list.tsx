@@ -20,9 +20,14 @@ const PAGE_SIZE = 50;
 const SEARCH_DELAY_MS = 250;
 
 type Sort = keyof typeof TEXTS.list.sorts;
-const { ancestor_ended: _, ...LISTED } = TEXTS.states;
-const STATES = { ...LISTED, all: TEXTS.list.allStates };
-type StateFilter = keyof typeof STATES;
+type StateFilter = keyof ReturnType<typeof stateChoices>;
+
+/** Not a constant: the texts are translated after this file is loaded. */
+function stateChoices() {
+  // No list of a service filters by it.
+  const { ancestor_ended: _, ...listed } = TEXTS.states;
+  return { ...listed, all: TEXTS.list.allStates };
+}
 
 export function TokenList() {
   const [name, setName] = useState('');
@@ -34,7 +39,12 @@ export function TokenList() {
     <Screen title={TEXTS.list.title} actions={<NewTokenLink />}>
       <search class="filters">
         <TextField type="search" label={TEXTS.list.search} value={name} onChange={setName} />
-        <SelectField label={TEXTS.list.state} value={state} choices={STATES} onChange={setState} />
+        <SelectField
+          label={TEXTS.list.state}
+          value={state}
+          choices={stateChoices()}
+          onChange={setState}
+        />
         <SelectField
           label={TEXTS.list.sort}
           value={sort}

@@ -316,6 +316,7 @@ describe('tokenwright serve', () => {
         headers: { authorization: `Basic ${btoa(`ada:${password}`)}`, 'x-real-ip': address },
       }).then(({ status, headers }) => [status, Number(headers.get('retry-after'))] as const);
 
+    expect((await from('192.0.2.2', 'correct-horse'))[0]).toBe(200);
     const guesses = Array.from({ length: 100 }, () => from('192.0.2.1', 'no'));
     for (const [answered] of await Promise.all(guesses)) expect(answered).toBe(401);
     expect((await from('192.0.2.1', 'no'))[0]).toBe(429);
@@ -324,6 +325,8 @@ describe('tokenwright serve', () => {
     expect(status).toBe(429);
     expect(seconds).toBeGreaterThan(0);
     expect(seconds).toBeLessThanOrEqual(900);
+    // Also from elsewhere, unless the user has signed in from there before.
+    expect((await from('192.0.2.3', 'correct-horse'))[0]).toBe(429);
     // A client can send the header itself, but the proxy adds the last entry.
     expect((await from('192.0.2.1, 192.0.2.2', 'correct-horse'))[0]).toBe(200);
     expect((await from('192.0.2.2, 192.0.2.1', 'correct-horse'))[0]).toBe(429);
@@ -339,7 +342,7 @@ describe('tokenwright serve', () => {
       return (await fetch(`${service.url}/token`, { headers })).status;
     };
 
-    const guesses = Array.from({ length: 40 }, (_, i) => from('192.0.2.1:80', `guess ${i}`));
+    const guesses = Array.from({ length: 80 }, (_, i) => from('192.0.2.1:80', `guess ${i}`));
 
     expect(await from('[2001:db8::1]:80', 'correct-horse')).toBe(200);
     expect(await Promise.all(guesses)).toContain(503);
