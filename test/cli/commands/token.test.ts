@@ -821,8 +821,9 @@ describe('the help examples for token', () => {
       'get',
       'modify',
       'verify',
-      'derive',
       'rotate',
+      // Later, a rotation would also tell of this one. The old value has its grace.
+      'derive',
       'suspend',
       'resume',
       'revoke',
