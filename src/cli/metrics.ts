@@ -21,7 +21,18 @@ const CALL_BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 1
 
 /** The calls of each store that are timed. Other members of it pass through. */
 const OPERATIONS = {
-  tokens: ['insert', 'find', 'page', 'replace', 'revoke', 'revokeAll', 'purge', 'scan'],
+  tokens: [
+    'insert',
+    'count',
+    'find',
+    'page',
+    'replace',
+    'revoke',
+    'revokeAll',
+    'purge',
+    'prune',
+    'scan',
+  ],
   usage: ['add', 'read', 'totals', 'forget'],
   leases: ['take', 'giveBack', 'purge'],
 } as const satisfies {
@@ -220,7 +231,8 @@ export class Metrics {
     return new Proxy(store, {
       get: (_, name) => {
         const member: unknown = Reflect.get(store, name, store);
-        if (typeof member !== 'function' || !operations.has(name)) return member;
+        if (typeof member !== 'function') return member;
+        if (!operations.has(name)) return member.bind(store);
         const labels = { store: label, operation: String(name) };
         return (...call: unknown[]) => this.#timed(labels, () => member.apply(store, call));
       },
