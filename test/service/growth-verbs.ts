@@ -89,16 +89,19 @@ export async function lineOf(
 
 let laterMs = manualClock().now().getTime() + 1_000_000;
 
-/** Calls on a token whose cost depends on its scopes. They change nothing, or can be repeated. */
+/**
+ * Calls on a token whose cost depends on its scopes. They change nothing, or can be repeated. Those that make
+ * tokens come after those that list them.
+ */
 export const VERBS: readonly (readonly [string, (held: Held) => Promise<unknown>])[] = [
-  ['issue or derive', ({ another }) => another()],
-  ['revoke', async ({ tokens, another }) => tokens.revoke('a', (await another()).id)],
   ['get', ({ tokens, id }) => tokens.get('a', id)],
   ['list', ({ tokens }) => tokens.list({ account: 'a' })],
   [
     'list with a filter that finds nothing',
     ({ tokens }) => tokens.list({ account: 'a', scope: 'GET:api0.example.com/zzz' }),
   ],
+  ['issue or derive', ({ another }) => another()],
+  ['revoke', async ({ tokens, another }) => tokens.revoke('a', (await another()).id)],
   ['modify', ({ tokens, id, scopes }) => tokens.modify('a', id, { scopes })],
   ['modify to a wildcard', ({ tokens, id }) => tokens.modify('a', id, { scopes: ['*:*/*'] })],
   ['patch of scopes', ({ tokens, id, scopes }) => tokens.patch('a', id, { scopes })],
