@@ -76,7 +76,12 @@ const REASONS: readonly RefusalReason[] = [
   'ancestor_insufficient',
   'limit_exceeded',
 ];
-const EVENTS: readonly TokenEventType[] = ['reused', 'store_trouble', 'usage_dropped'];
+const EVENTS: readonly TokenEventType[] = [
+  'reused',
+  'store_trouble',
+  'usage_dropped',
+  'clock_ahead',
+];
 const FAILURES = ['store_unavailable', 'store_corrupt', 'durability_unconfirmed'] as const;
 const SIGN_INS: readonly SignIn['outcome'][] = ['accepted', 'refused', 'limited', 'unavailable'];
 

@@ -220,7 +220,7 @@ export class ScopeCatalog implements Iterable<Scope> {
     const [, method = '', domain = '', path] = /^([^:/]*):([^/]*)\/(.*)$/s.exec(text) ?? [];
     if (path === undefined) return [];
     const asked = { method: method.toUpperCase(), domain: domain.toLowerCase(), path };
-    return suggestions(this.#entries)(asked);
+    return atOnce(suggestions(this.#entries)(asked));
   }
 
   /**
@@ -272,7 +272,7 @@ export class ScopeCatalog implements Iterable<Scope> {
         granted.add(common.toString());
       }
     });
-    if (unmatched.length > 0) throw this.#unmatched(unmatched);
+    if (unmatched.length > 0) throw yield* this.#unmatched(unmatched);
     // Minimized, because many members may cover the same entries.
     yield* inSteps(ScopeSet.from(members).minimize(), (member) => {
       for (const entry of index.find('covered', patternsOf(member), MAX_SCOPES + 1)) {
@@ -303,15 +303,15 @@ export class ScopeCatalog implements Iterable<Scope> {
     return new EntryRoutes(lookup, folded, slashed);
   }
 
-  #unmatched(scopes: readonly Scope[]): ScopeError {
-    const nearest = suggestions(this.#entries);
-    const explained = Math.min(scopes.length, MAX_NAMED_SCOPES);
-    const refused = scopes.map(
-      (asked, index): RefusedScope => ({
-        scope: asked.toString(),
-        ...(index < explained && { nearest: nearest(asked, explained - index - 1) }),
-      }),
-    );
+  *#unmatched(scopes: readonly Scope[]): Steps<ScopeError> {
+    const nearestTo = suggestions(this.#entries);
+    const explained = scopes.slice(0, MAX_NAMED_SCOPES);
+    const refused: RefusedScope[] = [];
+    for (const [index, asked] of explained.entries()) {
+      const nearest = yield* nearestTo(asked, explained.length - index - 1);
+      refused.push({ scope: asked.toString(), nearest });
+    }
+    for (const asked of scopes.slice(explained.length)) refused.push({ scope: asked.toString() });
     const message = `the catalog does not know ${describeRefused(refused)}`;
     return new ScopeError('scope_unmatched', message, { refused });
   }

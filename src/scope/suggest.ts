@@ -3,9 +3,12 @@ import { MAX_SUGGESTIONS, SUGGESTION_BUDGET } from './bounds.ts';
 import { getOrMake, lowerBound } from './collections.ts';
 import { editDistance, type StepBudget } from './distance.ts';
 import type { Scope } from './grammar.ts';
+import type { Steps } from './steps.ts';
 
 /** The cost of loading an entry from memory, in cells of the edit distance matrix. */
 const READ_COST = 16;
+/** The work of one step, in the same cells. */
+const CELLS_A_STEP = 16_384;
 /** From this many edits on, a scope is another one, not a misspelling. */
 const MAX_DISTANCE = 64;
 const WRONG_METHOD = 2;
@@ -16,8 +19,8 @@ interface Ranked {
 }
 
 /**
- * Finds the entries of a catalog that are most like the requested scopes of one refusal. When the
- * budget runs out, returns the nearest found so far.
+ * Finds the entries of a catalog that are most like the requested scopes of one refusal, in steps. When
+ * the budget runs out, returns the nearest found so far.
  *
  * @param entries in canonical order
  * @returns the nearest to a scope or to the parts of a text, the best first; the budget is shared
@@ -25,11 +28,12 @@ interface Ranked {
  */
 export function suggestions(
   entries: readonly Scope[],
-): (asked: Pick<Scope, 'method' | 'domain' | 'path'>, toCome?: number) => string[] {
+): (asked: Pick<Scope, 'method' | 'domain' | 'path'>, toCome?: number) => Steps<string[]> {
   let left = SUGGESTION_BUDGET;
-  return ({ method, domain, path }, toCome = 0) => {
+  return function* ({ method, domain, path }, toCome = 0) {
     const budget: StepBudget = { left: left / (toCome + 1) };
     left -= budget.left;
+    let pauseAt = budget.left - CELLS_A_STEP;
     const domains = new Map<string, number>();
     const ranked: Ranked[] = [];
     let worst = MAX_DISTANCE;
@@ -58,11 +62,18 @@ export function suggestions(
       worst = ranked[MAX_SUGGESTIONS - 1]?.distance ?? worst;
     };
 
+    const isStepOver = (): boolean => {
+      if (budget.left > pauseAt) return false;
+      pauseAt = budget.left - CELLS_A_STEP;
+      return true;
+    };
+
     // First the same scope with each other method, of which there are few. `;` follows `:` in ASCII.
     for (let at = 0; at < entries.length && budget.left > 0; ) {
       const other = (entries[at] as Scope).method;
       consider(entries[lowerBound(entries, `${other}:${domain}/${path}`)]);
       at = lowerBound(entries, `${other};`);
+      if (isStepOver()) yield;
     }
     // Then outward from its position: neighbors share a prefix, and good matches tighten the limit.
     let above = lowerBound(entries, `${method}:${domain}/${path}`);
@@ -70,6 +81,7 @@ export function suggestions(
     while (budget.left > 0 && (below >= 0 || above < entries.length)) {
       consider(entries[above++]);
       consider(entries[below--]);
+      if (isStepOver()) yield;
     }
     left += Math.max(0, budget.left);
     return ranked.map(({ text }) => text);

@@ -105,6 +105,7 @@ describe('the metrics of a service', () => {
       counted.get(
         `tokenwright_store_call_duration_seconds_count{store="tokens",operation="${operation}",result="${result}"}`,
       );
+    // The second token is refused without an insert.
     expect([calls('insert', 'ok'), calls('insert', 'error')]).toEqual([1, undefined]);
     expect([calls('count', 'ok'), calls('count', 'error')]).toEqual([2, undefined]);
     expect([calls('find', 'ok'), calls('find', 'error')]).toEqual([1, 1]);

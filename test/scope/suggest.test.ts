@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { SUGGESTION_BUDGET } from '../../src/scope/bounds.ts';
 import { ScopeCatalog } from '../../src/scope/catalog.ts';
 import { ScopeError } from '../../src/scope/errors.ts';
+import { parseScope } from '../../src/scope/grammar.ts';
+import { suggestions } from '../../src/scope/suggest.ts';
 
 const METHODS = ['DELETE', 'GET', 'PATCH', 'POST', 'PUT'];
 const NOUNS = ['orders', 'invoices', 'customers', 'parcels', 'refunds', 'baskets', 'vouchers'];
@@ -104,5 +107,20 @@ describe('a refusal', () => {
     const entry = catalog.toArray()[777] as string;
 
     expect(nearestOf(catalog, ...far, misspell(entry, 'part-'))[4]?.[0]).toBe(entry);
+  });
+
+  it.each([
+    ['shallow', (i: number) => `GET:api.example/${wordOf(i)}/orders`],
+    ['deep', (i: number) => `GET:api.example/${'a/'.repeat(28)}${wordOf(i)}`],
+    ['long', (i: number) => `GET:api.example/${wordOf(i)}${'abcdefgh'.repeat(60)}`],
+  ])('uses up its budget in steps if entries are %s', (_, entryOf) => {
+    const stepsIn = (size: number) => {
+      const catalog = ScopeCatalog.from(Array.from({ length: size }, (_, i) => entryOf(i)));
+      const asked = parseScope(entryOf(size).replace('GET', 'PUT').replace('api', 'apis'));
+      return [...suggestions([...catalog])(asked)].length;
+    };
+
+    expect(stepsIn(20_000)).toBeGreaterThan(SUGGESTION_BUDGET / 30_000);
+    expect(stepsIn(4)).toBeLessThan(5);
   });
 });

@@ -822,6 +822,7 @@ describe('the help examples for token', () => {
       'modify',
       'verify',
       'rotate',
+      // Later, a rotation would also tell of this one. The old value has its grace.
       'derive',
       'suspend',
       'resume',

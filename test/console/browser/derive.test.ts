@@ -172,6 +172,44 @@ describe.skipIf(!hasChromium)('derived tokens', () => {
     expect((await tokens.verify(grandchild.value, { scope: ORDERS })).ok).toBe(false);
   });
 
+  it.each([
+    ['end with it, which is the default', false, [false, false]],
+    ['stay if that is switched off', true, [true, true]],
+  ])('when the value has to end immediately, %s', async (_, isSwitchedOff, left) => {
+    const { page, tokens, parent, child, grandchild } = await family();
+    await press(page, 'Rotate');
+    const dialog = page.getByRole('dialog', { name: 'Rotate token' });
+    const ends = dialog.getByRole('checkbox', { name: /revoke all tokens that were derived/ });
+    for (const gradual of ['When the new value is first used', 'After a grace period']) {
+      await dialog.getByLabel(gradual).check();
+      expect(await ends.count()).toBe(0);
+    }
+    await dialog.getByLabel('Immediately').check();
+    expect(await ends.isChecked()).toBe(true);
+    expect(await faultsOf(page)).toEqual([]);
+    if (isSwitchedOff) await ends.uncheck();
+
+    await dialog.getByRole('button', { name: 'Rotate' }).click();
+
+    const value = await page.getByLabel('Value of the token').inputValue();
+    const isAccepted = async (value: string) => (await tokens.verify(value, { scope: ORDERS })).ok;
+    expect([await isAccepted(value), await isAccepted(parent.value)]).toEqual([true, false]);
+    expect([await isAccepted(child.value), await isAccepted(grandchild.value)]).toEqual(left);
+  });
+
+  it('are not asked about when the service lets nobody derive', async () => {
+    const { page, tokens, child } = await family({ derivation: false });
+    await press(page, 'Rotate');
+    const dialog = page.getByRole('dialog', { name: 'Rotate token' });
+    await dialog.getByLabel('Immediately').check();
+    expect(await dialog.getByRole('checkbox').count()).toBe(0);
+
+    await dialog.getByRole('button', { name: 'Rotate' }).click();
+
+    await page.getByLabel('Value of the token').waitFor();
+    expect((await tokens.verify(child.value, { scope: ORDERS })).ok).toBe(true);
+  });
+
   it('are not counted if they were revoked, and not mentioned if there are none', async () => {
     const { page, tokens, child } = await family();
     await tokens.revoke('ada', child.id);
