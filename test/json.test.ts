@@ -83,21 +83,6 @@ describe('roundedNumberIn', () => {
       }),
     );
   });
-
-  it('takes linear time for long texts', () => {
-    const texts = [
-      `["${'\\\\'.repeat(500_000)}",9007199254740993]`,
-      `[${'1,'.repeat(500_000)}9007199254740993]`,
-      `[${'1'.repeat(1_000_000)}]`,
-      `[0.${'0'.repeat(1_000_000)}1]`,
-      `${'['.repeat(5000)}1e400${']'.repeat(5000)}`,
-    ];
-    for (const text of texts) {
-      const start = performance.now();
-      expect(roundedNumberIn(text)).toBeDefined();
-      expect(performance.now() - start).toBeLessThan(3000);
-    }
-  });
 });
 
 /** The shortest decimal of a double, without an exponent. */

@@ -177,7 +177,7 @@ function resourceServers(accounts: readonly FixedAccount[]): Authenticate {
 }
 
 /** Counts in memory: each process counts on its own, and a restart begins at zero. */
-function newLimiter(): FailureLimiter {
+export function newLimiter(): FailureLimiter {
   const limiter = (points: number) => new RateLimiterMemory({ points, duration: FAILURES_SECONDS });
   return failureLimiter({
     userAndAddress: limiter(MAX_FAILURES_OF_USER),

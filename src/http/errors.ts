@@ -61,7 +61,7 @@ export const STATUS: Readonly<Record<HttpErrorCode, readonly [status: number, er
 /** The codes of the service. Some of the others come from the guard. */
 export type ServiceErrorCode = Exclude<
   HttpErrorCode,
-  'insufficient_scope' | 'address_denied' | 'limit_exceeded' | 'invalid_options' | 'id_taken'
+  'insufficient_scope' | 'invalid_options' | 'id_taken'
 >;
 
 /** The meaning of each code, for the OpenAPI document. */
@@ -82,6 +82,8 @@ export const DESCRIPTIONS: Readonly<Record<ServiceErrorCode, string>> = {
   usage_not_recorded: 'this service does not record how tokens are used',
   unauthenticated: 'the credentials are missing, malformed or wrong',
   invalid_token: 'the Bearer value is not, or no longer, valid',
+  address_denied:
+    'the Bearer token may not be used from this address, or the address of the caller is not known',
   cross_site: 'a page of another site made the call',
   token_expired: 'the token has expired and cannot be changed',
   method_not_allowed: 'the address takes other methods',
@@ -89,6 +91,7 @@ export const DESCRIPTIONS: Readonly<Record<ServiceErrorCode, string>> = {
   payload_too_large: 'the body is too large',
   uri_too_long: 'the address is too long',
   unsupported_media_type: 'the body has another media type, or an encoding',
+  limit_exceeded: 'the Bearer token has been used as often as it may, and a derivation is a use',
   rate_limited: 'too many wrong credentials were presented; wait as Retry-After says',
   overloaded:
     'too many calls are in progress, in total, of this account or from this address, or too many passwords wait to be checked; try again as Retry-After says',
@@ -121,6 +124,16 @@ export class HttpError extends Error {
 /** For faults that clients cannot fix. They learn nothing about them. */
 export function internalError(): HttpError {
   return new HttpError('internal', 'something went wrong here; it is not the fault of the call');
+}
+
+/** For a token that is limited to other addresses. */
+export function addressDenied(): HttpError {
+  return new HttpError('address_denied', 'the token may not be used from this address');
+}
+
+/** For a token that has no use left. */
+export function usedUp(): HttpError {
+  return new HttpError('limit_exceeded', 'the token has been used as often as it may');
 }
 
 /** For calls that find no free slot. They are refused without waiting. */

@@ -19,7 +19,7 @@ import { inWords } from '../wording.ts';
 import { showBriefly } from './address.ts';
 import { bearerIn } from './bearer.ts';
 import { ErrorReporter, StacklessError } from './error-reporter.ts';
-import { HttpError } from './errors.ts';
+import { addressDenied, HttpError, usedUp } from './errors.ts';
 import { isMethodOverridden } from './method-override.ts';
 import { rateLimitHeaders, type SpentRate } from './rate-limit-fields.ts';
 import { headerOf, innermost } from './request.ts';
@@ -327,7 +327,7 @@ class Guard {
         });
       case 'address_unknown':
       case 'address_denied':
-        return new HttpError('address_denied', 'the token may not be used from this address');
+        return addressDenied();
       case 'limit_exceeded':
         return limitExceeded(
           rate && retryAfterSeconds !== undefined ? { rate, retryAfterSeconds } : undefined,
@@ -379,9 +379,7 @@ interface RefusalFacts extends Partial<SpentRate> {
 
 /** Without a challenge, so that clients do not ask for another token: this one is still valid. */
 function limitExceeded(spent: SpentRate | undefined): HttpError {
-  if (spent === undefined) {
-    return new HttpError('limit_exceeded', 'the token has been used as often as it may');
-  }
+  if (spent === undefined) return usedUp();
   const { rate, retryAfterSeconds } = spent;
   return new HttpError(
     'limit_exceeded',

@@ -51,7 +51,8 @@ export function components(options: ComponentOptions): Json {
       IfMatch: {
         name: 'If-Match',
         in: 'header',
-        description: 'The ETag that the token must still have; `W/"1"` and `1` mean `"1"`.',
+        description:
+          'The ETag that the token must still have, a list of some, or `*` for any; `W/"1"` and `1` mean `"1"`.',
         schema: { type: 'string' },
         example: '"1"',
       },

@@ -56,6 +56,8 @@ const CREATE_CODES: readonly Code[] = [
 const DERIVE_CODES: readonly Code[] = [
   ...CREATE_CODES.filter((code) => code !== 'catalog_empty'),
   'invalid_token',
+  'address_denied',
+  'limit_exceeded',
 ];
 const CHANGE_CODES: readonly Code[] = [
   ...ACCOUNT_CODES,
@@ -253,10 +255,11 @@ function rotate(options: DocumentOptions): Json {
     ...toJsonSchema(options.bodies.rotate),
     not: {
       anyOf: [
-        ...['activate', 'graceSeconds', 'endDerived'].map((other) => ({
-          required: ['cancel', other],
+        ...['activate', 'graceSeconds'].map((other) => ({ required: ['cancel', other] })),
+        ...['activate', 'graceSeconds', 'cancel'].map((other) => ({
+          properties: { endDerived: { const: true } },
+          required: ['endDerived', other],
         })),
-        ...['activate', 'graceSeconds'].map((other) => ({ required: ['endDerived', other] })),
       ],
     },
   };

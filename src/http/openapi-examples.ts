@@ -1,5 +1,12 @@
 import { DEFAULT_BODY_BYTES, MAX_ADDRESS_LENGTH, MAX_LIFETIME_SECONDS } from '../bounds.ts';
-import { HttpError, internalError, overloaded, type ServiceErrorCode } from './errors.ts';
+import {
+  addressDenied,
+  HttpError,
+  internalError,
+  overloaded,
+  type ServiceErrorCode,
+  usedUp,
+} from './errors.ts';
 import { fail } from './responses.ts';
 import type { Json } from './wire.ts';
 
@@ -57,6 +64,7 @@ const EXAMPLES: Readonly<Record<ServiceErrorCode, Example>> = {
   usage_not_recorded: ['this service does not record how tokens are used'],
   invalid_token: ['the value is not, or no longer, valid'],
   unauthenticated: ['the user name or the password is wrong'],
+  address_denied: [addressDenied().message],
   cross_site: ['a page of another site may not make this call'],
   token_expired: ['the token has expired; issue a new one'],
   method_not_allowed: ['this address takes GET, HEAD, POST'],
@@ -66,6 +74,7 @@ const EXAMPLES: Readonly<Record<ServiceErrorCode, Example>> = {
   unsupported_media_type: [
     'the body must be sent as "Content-Type: application/json", without a Content-Encoding',
   ],
+  limit_exceeded: [usedUp().message],
   rate_limited: ['there were too many wrong credentials; wait for as long as Retry-After says'],
   overloaded: [overloaded().message],
   internal: [internalError().message],

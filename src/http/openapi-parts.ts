@@ -132,7 +132,8 @@ function byStatus(
       const description = some
         .map((code) => `\`${nameOf(code)}\`: ${DESCRIPTIONS[code]}.`)
         .join('\n\n');
-      const headers = HEADERS_OF_STATUS[status];
+      // A token that is used up stays so.
+      const headers = some.includes('limit_exceeded') ? undefined : HEADERS_OF_STATUS[status];
       return [
         status,
         {

@@ -11,7 +11,7 @@ import type { TokenService } from '../service.ts';
 import { performance } from '../timers.ts';
 import { type IssuedToken, recordBytes, type Token, type TokenPage } from '../token.ts';
 import { invalidBearer } from './bearer.ts';
-import { HttpError, overloaded } from './errors.ts';
+import { addressDenied, HttpError, overloaded, usedUp } from './errors.ts';
 import {
   adviceSchema,
   type Filter,
@@ -308,9 +308,9 @@ function throwBearerError(error: unknown): never {
   switch (error.details?.['reason']) {
     case 'address_unknown':
     case 'address_denied':
-      throw new HttpError('address_denied', 'the token may not be used from this address');
+      throw addressDenied();
     case 'limit_exceeded':
-      throw new HttpError('limit_exceeded', 'the token has been used as often as it may');
+      throw usedUp();
     default:
       throw invalidBearer();
   }

@@ -27,6 +27,24 @@ describe('readSettings', () => {
     });
   });
 
+  it('reads what may be derived from a token, and how many ended ones are kept', () => {
+    const read = (flags: object, environment = {}) =>
+      serviceOptions(readSettings(SERVE_SETTINGS, flags, environment)).quotas;
+    const environment = { TOKENWRIGHT_MAX_ENDED: '10000000', TOKENWRIGHT_MAX_DERIVED: '10000' };
+
+    expect(read({})).toMatchObject({ derivedPerRoot: 100, endedPerAccount: undefined });
+    const few = read({ 'max-ended': '1', 'max-derived': '1' });
+    expect(few).toMatchObject({ derivedPerRoot: 1, endedPerAccount: 1 });
+    const many = read({}, environment);
+    expect(many).toMatchObject({ derivedPerRoot: 10_000, endedPerAccount: 10_000_000 });
+    for (const flags of [{ 'max-ended': '0' }, { 'max-ended': '10000001' }]) {
+      expect(() => read(flags)).toThrow('--max-ended (TOKENWRIGHT_MAX_ENDED) must be');
+    }
+    for (const flags of [{ 'max-derived': '0' }, { 'max-derived': '10001' }]) {
+      expect(() => read(flags)).toThrow('--max-derived (TOKENWRIGHT_MAX_DERIVED) must be');
+    }
+  });
+
   it('reads lifetimes with a unit, and refuses more than a year', () => {
     const read = (flags: object, environment = {}) =>
       serviceOptions(readSettings(SERVE_SETTINGS, flags, environment)).lifetime;

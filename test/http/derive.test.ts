@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { MemoryLeaseStore } from '../../src/index.ts';
 import { expectFailure, ORDERS, type SetUpOptions, START, setUp } from './support.ts';
 
 /** A service with derivation, a parent token of two scopes, and a call that derives from a value. */
@@ -138,6 +139,29 @@ describe('POST /token/derive', () => {
         derivation,
       );
     }
+  });
+});
+
+describe('a derivation from a token with limits', () => {
+  it.each([
+    ['10.9.9.9', [200, undefined]],
+    ['127.0.0.1', [403, 'address_denied']],
+  ])('needs its address: %s', async (address, expected) => {
+    const { derive, tokens } = await setUpDerivation({ clientAddress: () => address });
+    const limits = { addresses: ['10.9.9.9'] };
+    const { value } = await tokens.issue({ account: 'ada', scopes: [ORDERS], limits });
+
+    const { status, body } = await derive(value);
+    expect([status, body['code']]).toEqual(expected);
+  });
+
+  it('spends a use of it', async () => {
+    const { derive, tokens } = await setUpDerivation({ limits: { store: new MemoryLeaseStore() } });
+    const limits = { uses: 1 };
+    const { value } = await tokens.issue({ account: 'ada', scopes: [ORDERS], limits });
+
+    expect((await derive(value)).status).toBe(200);
+    expect(await derive(value)).toMatchObject({ status: 429, body: { code: 'limit_exceeded' } });
   });
 });
 

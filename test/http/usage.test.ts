@@ -41,6 +41,22 @@ describe('the usage of a token', () => {
     expect(shown).toMatchObject({ id: token.id, uses: 2, lastUsed: START + 60 });
   });
 
+  it('shows apart what its derived tokens have used', async () => {
+    const { call, clock, token, tokens, path, use } = await setUpUsage();
+    const child = await tokens.derive(token.value, { scopes: [ORDERS] });
+    await use(ITEMS);
+    clock.advance(60);
+    await tokens.verify(child.value, { scope: ORDERS });
+    const usageAt = async (at: string) => (await call('GET', `${at}/usage`)).body['data'];
+
+    expect(await usageAt(path)).toMatchObject({
+      uses: 1,
+      lastUsed: START,
+      derived: { uses: 1, lastUsed: START + 60 },
+    });
+    expect(await usageAt(`/token/${child.id}`)).not.toHaveProperty('derived');
+  });
+
   it('is 0 and null if the token was never used', async () => {
     const { path, use, tokenAt } = await setUpUsage();
     await use(DENIED);

@@ -8,6 +8,8 @@ import { TokenService } from '../../src/service.ts';
 import type { TokenStore } from '../../src/store.ts';
 import { MemoryTokenStore } from '../../src/stores/memory.ts';
 import { MemoryUsageStore } from '../../src/stores/memory-usage.ts';
+import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
+import { manualClock } from '../../src/testing/index.ts';
 import type { TokenId } from '../../src/token.ts';
 import { RecordingLeases } from '../limits/support.ts';
 import { newRecord } from '../stores/support.ts';
@@ -170,8 +172,8 @@ describe('upkeep', () => {
     const keys = [K1];
     const YEAR_MS = 365 * DAY * 1000;
 
-    async function setUpFast(store: TokenStore = new DatedStore()) {
-      const right = setUp({ store });
+    async function setUpFast(store: TokenStore = new DatedStore(), start?: Date) {
+      const right = setUp({ store, ...(start && { clock: manualClock(start) }) });
       const ids: string[] = [];
       for (let index = 0; index < count; index += 1) {
         ids.push(
@@ -203,6 +205,19 @@ describe('upkeep', () => {
       expect(await left()).toBe(count);
       expect(events).toEqual([{ type: 'clock_ahead', at: expect.any(Date) }]);
       expect(right.store.takeCalls()).not.toContain('purge');
+    });
+
+    it('destroys no token of an SQLite file', async () => {
+      // The store also asks the clock of the machine.
+      const store = SqliteTokenStore.open(':memory:');
+      const { fast, left, events } = await setUpFast(store, new Date());
+      fast.upkeep({ purgeAfterDays: 1 });
+      await passTime(FIRST_MS);
+      await passTime(5 * HOUR_MS);
+
+      expect(await left()).toBe(count);
+      expect(events).toMatchObject([{ type: 'clock_ahead' }]);
+      await fast.close();
     });
 
     it('also if it has issued tokens itself', async () => {

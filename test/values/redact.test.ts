@@ -247,16 +247,6 @@ describe('redactor', () => {
     );
   });
 
-  it('takes linear time', () => {
-    const mask = redactor(ACCEPTED.map(([, format]) => format));
-    const texts = ['a', 'my_', 'a_', '|', '\\', '%25', 'my_a_0', `${ENTROPY}|`, 'unk_1'];
-    for (const text of texts) {
-      const start = performance.now();
-      mask(text.repeat(1_000_000 / text.length));
-      expect(performance.now() - start).toBeLessThan(5000);
-    }
-  });
-
   it('masks a whole value if the expression has no group', () => {
     const own = redactor([{ name: 'own', hashedPart: () => undefined, inText: 'key-[0-9]{16}' }]);
 

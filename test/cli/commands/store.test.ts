@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import { makeFolder } from '../../../src/cli/private-file.ts';
 import { SqliteLeaseStore } from '../../../src/stores/sqlite/index.ts';
 import { isInstalled, startServer } from '../../servers.ts';
@@ -421,6 +421,24 @@ describe('purge', () => {
 
     expect((await outcomeOf([...purge, '--limit', '2'])).json).toMatchObject({ purged: 2 });
     expect((await outcomeOf(purge)).json).toMatchObject({ purged: 1 });
+  });
+
+  it('removes nothing by a clock that is far ahead of the store, but for --yes', async () => {
+    const { data, tokens, as } = await storeWithTokens(2);
+    await outcomeOf(['token', 'revoke', tokens[0]?.id ?? '', ...as]);
+    const real = Date.now();
+    const purge = ['purge', '--data', data, '--older-than', '90d'];
+    const ahead = (days: number) =>
+      vi.useFakeTimers({ toFake: ['Date'], now: real + days * 86_400_000 });
+    onTestFinished(() => void vi.useRealTimers());
+
+    ahead(365);
+    await expect(outcomeOf(purge)).rejects.toThrow('more than a day ahead of all that the store');
+    ahead(0);
+    expect((await outcomeOf(['token', 'list', ...as])).json.tokens).toHaveLength(1);
+    expect((await outcomeOf(purge)).json).toMatchObject({ purged: 0 });
+    ahead(365);
+    expect((await outcomeOf([...purge, '--yes'])).json).toMatchObject({ purged: 1 });
   });
 
   it('counts with --dry-run the records that it would remove, and removes nothing', async () => {
