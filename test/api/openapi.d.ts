@@ -28,6 +28,7 @@ export interface OpenApiOptions {
   readonly hosts?: readonly string[] | undefined;
   readonly rootName?: string | undefined;
   readonly root?: string | URL | undefined;
+  readonly skip?: boolean | undefined;
 }
 
 export interface OpenApiReading {
@@ -35,6 +36,7 @@ export interface OpenApiReading {
   readonly entries: readonly OpenApiEntry[];
   readonly deprecated: readonly string[];
   readonly merged: readonly OpenApiEntry[];
+  readonly skipped: readonly string[];
 }
 
 export interface TokenChange {

@@ -78,7 +78,7 @@ export interface Scope {
 export declare class ScopeCatalog implements Iterable<Scope> {
   #private;
   private constructor();
-  static from(scopes: Iterable<Scope | string>, { withSlash }?: CatalogOptions): ScopeCatalog;
+  static from(scopes: Iterable<Scope | string>, options?: CatalogOptions): ScopeCatalog;
   get size(): number;
   get withSlash(): readonly string[];
   expand(requested: readonly (Scope | string)[]): Expansion;
