@@ -366,6 +366,9 @@ export const LISTED_BATCH = 500;
 /** Milliseconds after which `GET /token` without a `limit` ends with a page that is empty. */
 export const LISTING_BUDGET_MS = 50;
 
+/** Milliseconds by which the clocks of two processes may differ, so that one sees a grace period early. */
+export const MAX_EARLY_GRACE_MS = 60_000;
+
 /** Milliseconds for `authenticate` of the host, and for `session`. */
 export const AUTHENTICATE_DEADLINE_MS = 10_000;
 

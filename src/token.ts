@@ -3,6 +3,7 @@ import { isAfter } from 'date-fns/isAfter';
 import { isValid } from 'date-fns/isValid';
 import {
   MAX_ACCOUNT_BYTES,
+  MAX_EARLY_GRACE_MS,
   MAX_LIMIT_ADDRESSES,
   MAX_RATE_SECONDS,
   MAX_RECORD_BYTES,
@@ -349,15 +350,18 @@ export type Proof = 'current' | 'pending' | 'previous';
 
 /**
  * Whether a value is accepted for a token: the current one, one that waits for its first use, and the
- * value before the last rotation until its grace period ends.
+ * value before the last rotation until its grace period ends. A grace period that has not begun by this
+ * clock was made by a clock that is fast: it would end too late.
  */
 export function isAccepted(
-  { previousUntil }: Pick<TokenRecord, 'previousUntil'>,
+  { previousUntil, rotatedAt }: Pick<TokenRecord, 'previousUntil' | 'rotatedAt'>,
   proof: Proof | undefined,
   now: number,
 ): boolean {
   if (proof === 'current' || proof === 'pending') return true;
-  return proof === 'previous' && previousUntil !== undefined && previousUntil.getTime() > now;
+  if (proof !== 'previous' || previousUntil === undefined) return false;
+  const hasBegun = rotatedAt === undefined || rotatedAt.getTime() - now <= MAX_EARLY_GRACE_MS;
+  return hasBegun && previousUntil.getTime() > now;
 }
 
 /** The instant at which a token issued now with this lifetime expires. */

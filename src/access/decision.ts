@@ -586,6 +586,9 @@ function asRefusal(explanation: Explanation, reason: RefusalReason): Explanation
 }
 
 /** The message does not say why, because bearers may see it. The details do, for the host. */
-function invalidToken({ reason }: RefusedVerdict): TokenError {
-  return new TokenError('invalid_token', 'the value is not, or no longer, valid', { reason });
+function invalidToken({ reason, rate, retryAfterSeconds }: RefusedVerdict): TokenError {
+  return new TokenError('invalid_token', 'the value is not, or no longer, valid', {
+    reason,
+    ...(rate !== undefined && { rate, retryAfterSeconds }),
+  });
 }

@@ -1,5 +1,7 @@
 import { MAX_SCOPES } from '../bounds.ts';
 import type { TokenError, TokenErrorCode } from '../errors.ts';
+import { inWords } from '../wording.ts';
+import { rateLimitHeaders, type SpentRate } from './rate-limit-fields.ts';
 
 /** The codes of failures over HTTP, of the service and of the guard. */
 export type HttpErrorCode =
@@ -131,9 +133,22 @@ export function addressDenied(): HttpError {
   return new HttpError('address_denied', 'the token may not be used from this address');
 }
 
-/** For a token that has no use left. */
-export function usedUp(): HttpError {
-  return new HttpError('limit_exceeded', 'the token has been used as often as it may');
+/**
+ * For a token that has no use left, in all or in this window of its rate. Without a challenge, so that
+ * clients do not ask for another token: this one is still valid.
+ */
+export function limitExceeded({
+  rate,
+  retryAfterSeconds,
+}: { readonly [Member in keyof SpentRate]?: SpentRate[Member] | undefined } = {}): HttpError {
+  if (rate === undefined || retryAfterSeconds === undefined) {
+    return new HttpError('limit_exceeded', 'the token has been used as often as it may');
+  }
+  return new HttpError(
+    'limit_exceeded',
+    `the token may be used ${rate.uses} times in ${inWords(rate.seconds)}; try again in ${inWords(retryAfterSeconds)}`,
+    { details: { retryAfterSeconds }, headers: rateLimitHeaders({ rate, retryAfterSeconds }) },
+  );
 }
 
 /** For calls that find no free slot. They are refused without waiting. */

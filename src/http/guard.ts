@@ -15,13 +15,12 @@ import {
 } from '../scope/index.ts';
 import type { TokenService } from '../service.ts';
 import type { Explanation, RefusalReason, Token, Verdict } from '../token.ts';
-import { inWords } from '../wording.ts';
 import { showBriefly } from './address.ts';
 import { bearerIn } from './bearer.ts';
 import { ErrorReporter, StacklessError } from './error-reporter.ts';
-import { addressDenied, HttpError, usedUp } from './errors.ts';
+import { addressDenied, HttpError, limitExceeded } from './errors.ts';
 import { isMethodOverridden } from './method-override.ts';
-import { rateLimitHeaders, type SpentRate } from './rate-limit-fields.ts';
+import type { SpentRate } from './rate-limit-fields.ts';
 import { headerOf, innermost } from './request.ts';
 import { fail, toResponse } from './responses.ts';
 
@@ -329,9 +328,7 @@ class Guard {
       case 'address_denied':
         return addressDenied();
       case 'limit_exceeded':
-        return limitExceeded(
-          rate && retryAfterSeconds !== undefined ? { rate, retryAfterSeconds } : undefined,
-        );
+        return limitExceeded({ rate, retryAfterSeconds });
       case 'unavailable':
         return new HttpError('store_unavailable', 'the token cannot be checked at the moment');
       default:
@@ -375,17 +372,6 @@ interface RefusalFacts extends Partial<SpentRate> {
   readonly needed?: string;
   readonly detail?: string;
   readonly explanation?: Explanation;
-}
-
-/** Without a challenge, so that clients do not ask for another token: this one is still valid. */
-function limitExceeded(spent: SpentRate | undefined): HttpError {
-  if (spent === undefined) return usedUp();
-  const { rate, retryAfterSeconds } = spent;
-  return new HttpError(
-    'limit_exceeded',
-    `the token may be used ${rate.uses} times in ${inWords(rate.seconds)}; try again in ${inWords(retryAfterSeconds)}`,
-    { details: { retryAfterSeconds }, headers: rateLimitHeaders(spent) },
-  );
 }
 
 const NO_NEED: GuardNeed = {};

@@ -3,9 +3,9 @@ import {
   addressDenied,
   HttpError,
   internalError,
+  limitExceeded,
   overloaded,
   type ServiceErrorCode,
-  usedUp,
 } from './errors.ts';
 import { fail } from './responses.ts';
 import type { Json } from './wire.ts';
@@ -74,7 +74,7 @@ const EXAMPLES: Readonly<Record<ServiceErrorCode, Example>> = {
   unsupported_media_type: [
     'the body must be sent as "Content-Type: application/json", without a Content-Encoding',
   ],
-  limit_exceeded: [usedUp().message],
+  limit_exceeded: [limitExceeded().message],
   rate_limited: ['there were too many wrong credentials; wait for as long as Retry-After says'],
   overloaded: [overloaded().message],
   internal: [internalError().message],

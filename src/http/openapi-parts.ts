@@ -132,7 +132,7 @@ function byStatus(
       const description = some
         .map((code) => `\`${nameOf(code)}\`: ${DESCRIPTIONS[code]}.`)
         .join('\n\n');
-      // A token that is used up stays so.
+      // A token that is used up for good has no time to come back.
       const headers = some.includes('limit_exceeded') ? undefined : HEADERS_OF_STATUS[status];
       return [
         status,

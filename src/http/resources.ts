@@ -11,7 +11,7 @@ import type { TokenService } from '../service.ts';
 import { performance } from '../timers.ts';
 import { type IssuedToken, recordBytes, type Token, type TokenPage } from '../token.ts';
 import { invalidBearer } from './bearer.ts';
-import { addressDenied, HttpError, overloaded, usedUp } from './errors.ts';
+import { addressDenied, HttpError, limitExceeded, overloaded } from './errors.ts';
 import {
   adviceSchema,
   type Filter,
@@ -22,6 +22,7 @@ import {
   withoutEmpty,
   withQuery,
 } from './query.ts';
+import type { SpentRate } from './rate-limit-fields.ts';
 import type { HttpRequest } from './request.ts';
 import { type HttpResponse, succeed, succeedWithList } from './responses.ts';
 import type { Reservation } from './slots.ts';
@@ -310,7 +311,7 @@ function throwBearerError(error: unknown): never {
     case 'address_denied':
       throw addressDenied();
     case 'limit_exceeded':
-      throw usedUp();
+      throw limitExceeded(error.details as Partial<SpentRate>);
     default:
       throw invalidBearer();
   }

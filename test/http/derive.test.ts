@@ -163,6 +163,18 @@ describe('a derivation from a token with limits', () => {
     expect((await derive(value)).status).toBe(200);
     expect(await derive(value)).toMatchObject({ status: 429, body: { code: 'limit_exceeded' } });
   });
+
+  it('says when its rate allows the next one', async () => {
+    const store = new MemoryLeaseStore({ clock: { now: () => new Date(START * 1000) } });
+    const { derive, tokens } = await setUpDerivation({ limits: { store } });
+    const limits = { rate: { uses: 1, seconds: 60 } };
+    const { value } = await tokens.issue({ account: 'ada', scopes: [ORDERS], limits });
+
+    expect((await derive(value)).status).toBe(200);
+    const refused = await derive(value);
+    expect(refused).toMatchObject({ status: 429, body: { code: 'limit_exceeded' } });
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+  });
 });
 
 describe('the OpenAPI description of calls that create or change a token', () => {
