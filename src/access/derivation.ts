@@ -3,7 +3,7 @@ import { inTurns } from '../deadline.ts';
 import { TokenError } from '../errors.ts';
 import type { PatchInput, Read } from '../input.ts';
 import { checkLimitsWithin } from '../limits/within.ts';
-import { ScopeCatalog } from '../scope/catalog.ts';
+import { type Expansion, ScopeCatalog } from '../scope/catalog.ts';
 import { describeRefused, type RefusedScope, ScopeError } from '../scope/errors.ts';
 import { type Scope, ScopeSet } from '../scope/index.ts';
 import { OverlapIndex, patternsOf } from '../scope/overlap.ts';
@@ -91,7 +91,7 @@ async function expanded(
   member: string,
 ): Promise<readonly string[]> {
   try {
-    const { granted } = await inTurns(ScopeCatalog.ofHeld(held).expanding(asked));
+    const { granted } = await inTurns(expanding(held, asked));
     return Object.freeze(granted);
   } catch (error) {
     if (!isScopeError(error)) throw error;
@@ -100,6 +100,12 @@ async function expanded(
     if (error.code === 'scope_unmatched') throw notHeld(error.refused ?? [], member);
     throw ofMember(toTokenError(error) as TokenError, member);
   }
+}
+
+function* expanding(held: ScopeSet, asked: readonly Scope[]): Steps<Expansion> {
+  const catalog = ScopeCatalog.ofHeld(held);
+  yield;
+  return yield* catalog.expanding(asked);
 }
 
 function refusedOf(scope: Scope): RefusedScope {

@@ -141,45 +141,47 @@ interface Level {
   isWide: boolean;
 }
 
+/** Keeps no patterns: the segments of thousands of long paths would take the garbage collector long. */
 function* levelsInSteps(scopes: readonly Scope[]): Steps<readonly (readonly Level[])[]> {
-  const patterns: Patterns[] = [];
-  yield* inSteps(scopes, (scope) => patterns.push(patternsOf(scope)));
-  const dimensions: Level[][] = [];
-  for (const dimension of [0, 1, 2]) {
-    dimensions.push(yield* levelsOf(patterns.map((all) => all[dimension] as Pattern)));
+  const words = (scopes.length + 31) >>> 5;
+  const dimensions = [0, 1, 2].map(() => [newLevel(words)]);
+  yield* inSteps(scopes, (scope, index) => {
+    for (const [dimension, pattern] of patternsOf(scope).entries()) {
+      add(pattern, index, dimensions[dimension] as Level[]);
+    }
+  });
+  for (const levels of dimensions) {
+    for (const [position, level] of levels.entries()) {
+      complete(level, levels[position - 1]);
+      yield;
+    }
   }
   return dimensions;
 }
 
-function* levelsOf(patterns: readonly Pattern[]): Steps<Level[]> {
-  const depth = Math.max(0, ...new Set(patterns.map(({ segments }) => segments.length)));
-  const bits = () => new Int32Array((patterns.length + 31) >>> 5);
-  const levels = Array.from(
-    { length: depth + 1 },
-    (): Level => ({
-      literals: new Map(),
-      templates: bits(),
-      open: bits(),
-      closed: bits(),
-      ended: bits(),
-      wide: bits(),
-      isWide: false,
-    }),
-  );
-  yield* inSteps(patterns, ({ segments, isClosed }, index) => {
-    for (const [position, segment] of segments.entries()) {
-      const { literals, templates } = levels[position] as Level;
-      if (segment === '{}') setBit(templates, index);
-      else (getOrMake(literals, segment, () => []) as number[]).push(index);
-    }
-    const { open, closed } = levels[segments.length] as Level;
-    setBit(isClosed ? closed : open, index);
-  });
-  for (const [position, level] of levels.entries()) {
-    complete(level, levels[position - 1]);
-    yield;
+function newLevel(words: number): Level {
+  const bits = () => new Int32Array(words);
+  return {
+    literals: new Map(),
+    templates: bits(),
+    open: bits(),
+    closed: bits(),
+    ended: bits(),
+    wide: bits(),
+    isWide: false,
+  };
+}
+
+function add({ segments, isClosed }: Pattern, index: number, levels: Level[]): void {
+  const words = (levels[0] as Level).open.length;
+  while (levels.length <= segments.length) levels.push(newLevel(words));
+  for (const [position, segment] of segments.entries()) {
+    const { literals, templates } = levels[position] as Level;
+    if (segment === '{}') setBit(templates, index);
+    else (getOrMake(literals, segment, () => []) as number[]).push(index);
   }
-  return levels;
+  const { open, closed } = levels[segments.length] as Level;
+  setBit(isClosed ? closed : open, index);
 }
 
 /** Adds the patterns that ended before an earlier position; turns long lists into bits. */

@@ -27,7 +27,9 @@ export function* removingScopes(
   // Many texts are in several of the lists; each is parsed once.
   const known = new Map(removed.map((scope) => [scope.toString(), scope]));
   const parse = (text: string): Scope => getOrMake(known, text, () => parseScope(text));
+  yield;
   const gone = ScopeSet.from(removed);
+  yield;
   const isKept = (text: string): boolean => !gone.covers(parse(text));
   const kept = yield* filterInSteps(held, isKept);
   const keptIndex = yield* indexOf(kept, parse);
