@@ -356,7 +356,7 @@ ${ACCOUNT_HELP}`,
       },
       descendants: {
         type: 'boolean',
-        help: 'also what was derived from the token, which cannot be used any more either way',
+        help: 'also what was derived from the token, which cannot be used any more either way and is not counted',
       },
       yes: { type: 'boolean', help: 'confirm --all' },
     },
