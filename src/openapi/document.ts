@@ -32,20 +32,17 @@ const ITEM_MEMBERS = [
   ANY_METHOD,
 ];
 
-/** Members that are looked at for each path item. One more than are known is one too many. */
+/** Members that are looked at for each path item. There are only more if many of them are a problem. */
 const MAX_ITEM_MEMBERS = 2 * ITEM_MEMBERS.length;
 
 const PATHS: NodeKind = { name: '"paths"' };
 const PATH_ITEM: NodeKind = {
   name: 'a path item',
-  // Also others: a method may be misspelled, or in upper case. Known ones first, since there is a bound.
+  // Known ones first, since there is a bound. Others may be methods in upper case, or misspelled ones.
   members: (item) => {
-    const isRead = (name: string) =>
-      name !== '<<' && (!name.startsWith('x-') || name === ANY_METHOD);
-    const names = Object.keys(item).filter(isRead);
-    const known = names.filter((name) => ITEM_MEMBERS.includes(name));
-    const others = names.filter((name) => !ITEM_MEMBERS.includes(name));
-    return [...known, ...others].slice(0, MAX_ITEM_MEMBERS);
+    const others = Object.entries(item).filter(([name, value]) => isLikeMethod(name, value));
+    const names = [...ITEM_MEMBERS, ...others.map(([name]) => name)];
+    return names.slice(0, MAX_ITEM_MEMBERS);
   },
   home: {
     pointer: /^\/(?:paths|components\/pathItems)\/[^/]*$/,
@@ -56,6 +53,12 @@ const OPERATION: NodeKind = {
   name: 'an operation',
   members: ['x-scope', 'servers', 'deprecated', 'operationId', 'parameters'],
 };
+
+/** Whether an unknown member of a path item may be meant as an operation. */
+function isLikeMethod(name: string, value: unknown): boolean {
+  if (ITEM_MEMBERS.includes(name) || name.startsWith('x-') || name === '<<') return false;
+  return isObject(value) || METHODS.includes(name.toLowerCase());
+}
 
 /** Yields every operation of a document with each scope that its servers give it; pairs may repeat. */
 export async function* operationsOf(
@@ -141,7 +144,7 @@ function* methodsOf(
       if (found.has(method)) problems.add(location, `the method ${quote(method)} is there twice`);
       else yield [method.toUpperCase(), node];
       found.add(method);
-    } else if (!ITEM_MEMBERS.includes(name) && isObject(node.value)) {
+    } else if (isLikeMethod(name, node.value)) {
       problems.add(location, `${quote(name)} is not a method; there are ${METHODS.join(', ')}`);
     }
   }

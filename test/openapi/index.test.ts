@@ -112,8 +112,12 @@ describe('catalogFromOpenApi', () => {
   });
 
   it('finds a misspelled method among many members', async () => {
-    const many = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`x-${i}`, {}]));
-    expect(await refusal(shop({ '/a': { ...many, gett: {}, get: {} } }))).toContain('"gett"');
+    const many = (name: string, value: unknown) =>
+      Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [name + i, value]));
+    for (const others of [many('x-', {}), many('tags', []), many('note', null)]) {
+      expect(await refusal(shop({ '/a': { ...others, gett: {}, get: {} } }))).toContain('"gett"');
+      expect(await entries(shop({ '/a': { ...others, GET: {} } }))).toEqual(['GET:shop.example/a']);
+    }
   });
 
   it('reads the paths that Microsoft keeps apart for their query', async () => {
