@@ -332,24 +332,27 @@ describe('tokenwright serve', () => {
     expect((await from('192.0.2.2, 192.0.2.1', 'correct-horse'))[0]).toBe(429);
   });
 
-  it('limits the pending password checks of one client address', async () => {
+  it('lets an address sign in while another one guesses passwords', async () => {
     const flags = ['--client-header', 'X-Real-IP'];
     const service = await serve(['--data', newFolder(), ...ACCOUNT, ...flags]);
+    let answered = 0;
     const from = async (address: string, password: string) => {
       const authorization = `Basic ${btoa(`ada:${password}`)}`;
       const headers = { authorization, 'x-real-ip': address };
       return (await fetch(`${service.url}/token`, { headers })).status;
     };
+    const count = () => {
+      answered += 1;
+    };
 
-    const guesses = Array.from({ length: 80 }, (_, i) =>
+    for (let i = 0; i < 40; i++) {
       // The service ends before most of them are answered.
-      from('192.0.2.1:80', `guess ${i}`).catch(() => 0),
-    );
+      from('192.0.2.1:80', `guess ${i}`).then(count, () => {});
+    }
 
     expect(await from('[2001:db8::1]:80', 'correct-horse')).toBe(200);
+    expect(answered).toBeLessThan(20);
     expect(await from('not an address', 'correct-horse')).toBe(503);
-    const refused = guesses.map(async (status) => (await status) === 503 || Promise.reject());
-    expect(await Promise.any(refused)).toBe(true);
   });
 
   it('upgrades a stored password hash of an earlier version when its password is used', async () => {
