@@ -51,6 +51,19 @@ export interface ServiceParts {
   readonly decider: Decider;
 }
 
+function limitsOf(
+  { limits, deadlineMs }: ReturnType<typeof readOptions>,
+  { now, events, store }: Pick<ServiceParts, 'now' | 'events' | 'store'>,
+): Limits {
+  return new Limits({
+    store: limits?.store,
+    deadlineMs,
+    now,
+    onFailure: (failure) => events.storeTrouble(failure, 'leases'),
+    onCorrupt: () => store.failure(corruptStore()),
+  });
+}
+
 /**
  * Reads the options of a service and builds its parts. Opens nothing and does not call the store.
  *
@@ -75,13 +88,7 @@ export function partsOf(options: unknown): ServiceParts {
   const compiled = new CompiledScopes(() => store.failure(corruptStore()));
   const usage = read.usage && new UsageRecorder({ ...read.usage, deadlineMs, events, now });
   const records = new AccountRecords(store, reader, values);
-  const limits = new Limits({
-    store: read.limits?.store,
-    deadlineMs,
-    now,
-    onFailure: (failure) => events.storeTrouble(failure, 'leases'),
-    onCorrupt: () => store.failure(corruptStore()),
-  });
+  const limits = limitsOf(read, { now, events, store });
   const { canWriteLater } = read;
   const evidence = new ClockEvidence(store);
   const quotas = new QuotaKeeper({

@@ -116,7 +116,8 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
     {
       what: '`graceSeconds`',
       limit: '0 to {MAX_LIFETIME_SECONDS}, and never past the expiry of the token',
-      beyond: '`invalid_request`; a grace past the expiry is cut off',
+      beyond:
+        '`invalid_request`; a grace past the expiry is cut off, and one that begins more than {MAX_EARLY_GRACE_MS} in the future is not granted',
     },
     {
       what: '`prefix`',

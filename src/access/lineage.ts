@@ -116,7 +116,9 @@ export class Lineages {
   *#common(scopes: readonly string[], outer: readonly string[]): Steps<readonly string[]> {
     if (scopes === outer) return scopes;
     const known = this.#shared.get(scopes) ?? new WeakMap();
-    const common = known.get(outer) ?? (yield* this.#commonOf(scopes, outer));
+    let common: readonly string[] | undefined = known.get(outer);
+    // Not with `??`: the build makes a function of its right side, which cannot yield.
+    if (common === undefined) common = yield* this.#commonOf(scopes, outer);
     // Cached records share their frozen lists, so this pair is likely to come again.
     if (Object.isFrozen(scopes) && Object.isFrozen(outer)) {
       this.#shared.set(scopes, known.set(outer, common));

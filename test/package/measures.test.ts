@@ -5,9 +5,9 @@ import { describe, expect, it } from 'vitest';
 
 const SRC = join(import.meta.dirname, '../../src');
 
-const MAX_LINES = 560;
+const MAX_LINES = 620;
 const MAX_FUNCTION_LINES = 50;
-const MAX_MEMBERS = 30;
+const MAX_MEMBERS = 34;
 /** The contract of stores is meant to be read as one text. */
 const LONG_FILES = ['testing/contract.ts'];
 

@@ -57,14 +57,7 @@ export function remoteClient(url: string, login: Login | undefined): TokenClient
       const query = unusedForDays === undefined ? '' : `?unusedForDays=${unusedForDays}`;
       return service.data(`${pathOf(id)}/advice${query}`, adviceJson);
     },
-    async *review(days) {
-      let cursor: string | undefined;
-      do {
-        const page = await service.findings({ ...days, cursor });
-        yield* page.data;
-        cursor = page.cursor;
-      } while (cursor !== undefined);
-    },
+    review: (days) => allFindings(service, days),
     explain: (id, need) => service.data(`${pathOf(id)}/explain`, explanationJson, need),
     async patch(id, { expiresAt, ...rest }, options) {
       const expire = expiresAt && getUnixTime(expiresAt);
@@ -89,6 +82,18 @@ export function remoteClient(url: string, login: Login | undefined): TokenClient
       return judge(answer, service.scopesIn(scope), need);
     },
   };
+}
+
+async function* allFindings(
+  service: HttpClient,
+  days: Parameters<TokenClient['review']>[0],
+): ReturnType<TokenClient['review']> {
+  let cursor: string | undefined;
+  do {
+    const page = await service.findings({ ...days, cursor });
+    yield* page.data;
+    cursor = page.cursor;
+  } while (cursor !== undefined);
 }
 
 /** The parameters of a call; those that are `undefined` are not sent. */
