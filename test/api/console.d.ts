@@ -121,6 +121,7 @@ export declare const ENGLISH_TEXTS: {
     ofHost: Phrase<"endpoints" | "host">;
     ofHosts: Plural<"count" | "endpoints">;
     readOnly: string;
+    none: string;
     everyMethod: string;
     uses: Plural<"count">;
     caption: Phrase<"host">;

@@ -4,6 +4,8 @@ import { LANGUAGE, TEXTS } from './texts.ts';
 
 /** What scopes allow, in one line: `12 endpoints of api.acme.example, read-only`. */
 export function summaryOf(scopes: readonly string[]): string {
+  // A revoked token keeps none.
+  if (scopes.length === 0) return TEXTS.rights.none;
   const parsed = scopes.map((scope) => parseScope(scope));
   const hosts = new Set(parsed.map(({ domain }) => domain));
   const [host = ''] = hosts;

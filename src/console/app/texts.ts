@@ -76,6 +76,7 @@ export const ENGLISH_TEXTS = {
     ofHost: phrase('{endpoints} of {host}'),
     ofHosts: plural({ one: '{endpoints} of {count} host', other: '{endpoints} of {count} hosts' }),
     readOnly: 'read-only',
+    none: 'Nothing any more',
     everyMethod: 'every method',
     uses: plural({ one: '{count} use', other: '{count} uses' }),
     caption: phrase('What the token may do at {host}'),

@@ -1,5 +1,6 @@
 import type { WireUsage } from '../../http/wire-reports.ts';
 import { Time } from './controls/time.tsx';
+import { summaryOf } from './rights.ts';
 import { type RightHost, type RightLeaf, rightsTree } from './rights-tree.ts';
 import { LANGUAGE, TEXTS } from './texts.ts';
 
@@ -14,6 +15,7 @@ export interface TokenRightsProps {
 
 /** What a token may do, by host and path, and how much of it is used. */
 export function TokenRights({ scopes, usage }: TokenRightsProps) {
+  if (scopes.length === 0) return <p class="muted">{summaryOf(scopes)}</p>;
   const hosts = rightsTree(scopes, usage);
   const isOpen = hosts.length === 1 || scopes.length <= OPEN_ENDPOINTS;
   return (
