@@ -27,6 +27,24 @@ export function nextTurn(): Promise<void> {
   return new Promise(setImmediate);
 }
 
+/**
+ * Spaces out work that cannot be divided: each piece has a turn of its own, and a few turns follow in which
+ * all other calls go on.
+ */
+export class SpacedTurns {
+  #last: Promise<void> = Promise.resolve();
+
+  wait(): Promise<void> {
+    this.#last = this.#last.then(async () => {
+      for (let turn = 0; turn < SPACING_TURNS; turn += 1) await nextTurn();
+    });
+    return this.#last;
+  }
+}
+
+/** As many as a call needs that reads one record. */
+const SPACING_TURNS = 4;
+
 /** Does work in steps, as many in each turn of the event loop as fit into a few milliseconds. */
 export async function inTurns<Result>(steps: Generator<void, Result>): Promise<Result> {
   const turns = new Turns(STEPS_MS);

@@ -1,5 +1,6 @@
 import { type Ancestors, hasEnded } from './access/lineage.ts';
 import { MAX_COUNTED_DESCENDANTS, MAX_REVOKED_TOGETHER } from './bounds.ts';
+import { nextTurn } from './deadline.ts';
 import type { ServiceParts } from './parts.ts';
 import type { Position } from './store.ts';
 import type { TokenId, TokenRecord } from './token.ts';
@@ -11,6 +12,8 @@ type Ancestor = Pick<TokenRecord, 'id' | 'account' | 'ancestors'>;
 const STATES = ['active', 'suspended'] as const;
 /** The records of a page: each may hold a list of some hundred kilobytes. */
 const PAGE = 100;
+/** In this process, reading a page takes the event loop. */
+const LOCAL_PAGE = 8;
 
 /**
  * Counts the descendants of a token that can be used now or once they are resumed, 1000 at most. One whose
@@ -110,15 +113,17 @@ async function* unended(
   now: number,
 ): AsyncGenerator<Descendant, void> {
   const { account } = token;
-  const query = { account, root: rootOf(token), limit: PAGE, liveAt: new Date(now) };
+  const limit = store.isLocal ? LOCAL_PAGE : PAGE;
+  const query = { account, root: rootOf(token), limit, liveAt: new Date(now) };
   for (const state of STATES) {
     for (let after: Position | undefined; ; ) {
+      if (store.isLocal) await nextTurn();
       const page = await store.page({ ...query, state, after }, store.deadline());
       const below = page.filter(({ ancestors }) => ancestors?.includes(token.id) === true);
       const lines = await lineages.ofAll(below, now);
       for (const [at, record] of below.entries()) yield { record, ancestors: lines[at] ?? [] };
       const last = page.at(-1);
-      if (last === undefined || page.length < PAGE) break;
+      if (last === undefined || page.length < limit) break;
       after = last;
     }
   }

@@ -43,6 +43,31 @@ export function roundedNumberIn(text: string): readonly string[] | undefined {
   return undefined;
 }
 
+/** More members than any call has: what is stored of a token has at most some thousand. */
+const MAX_MEMBERS = 8192;
+const MAX_COUNTED_DEPTH = 64;
+
+/**
+ * Whether the objects of a JSON text have so many members that it can only be refused. Looking takes a
+ * fiftieth of the time that parsing them takes, and naming those that are unknown.
+ */
+export function hasTooManyMembers(text: string): boolean {
+  let members = 0;
+  let depth = 0;
+  for (let at = 0, end = 0; at < text.length; at = end) {
+    const sign = text[at];
+    end = sign === '"' ? endOfToken(text, at) : at + 1;
+    if (sign === '{' || sign === '[') depth += 1;
+    else if (sign === '}' || sign === ']') depth -= 1;
+    // Parsing refuses what is nested without end.
+    else if (sign === ':' && depth <= MAX_COUNTED_DEPTH) members += 1;
+    if (members > MAX_MEMBERS) return true;
+    // A string without an end: parsing says so.
+    if (end <= at) return false;
+  }
+  return false;
+}
+
 /** The index after a text, a number or one other character of JSON. */
 function endOfToken(text: string, start: number): number {
   let end = start + 1;

@@ -9,7 +9,7 @@ import { type OldRow, readRows } from '../src/cli/import/rows.ts';
 import { parseJson, readJson, readScopes, readTokens } from '../src/cli/inputs.ts';
 import { readKeys } from '../src/cli/key-file.ts';
 import { isTokenError } from '../src/errors.ts';
-import { parseJsonText, roundedNumberIn } from '../src/json.ts';
+import { hasTooManyMembers, parseJsonText, roundedNumberIn } from '../src/json.ts';
 import { readMetadata } from '../src/metadata.ts';
 import { setUp as setUpHttp } from './http/support.ts';
 import { K1, SCOPE } from './support.ts';
@@ -176,3 +176,20 @@ function serviceWith() {
   const { call } = setUpHttp({ catalog: null });
   return { post: (raw: string) => call('POST', '/token', { raw }) };
 }
+
+describe('the members of a text', () => {
+  const members = (count: number) =>
+    JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, i) => [`m${i}`, 1])));
+
+  it.each<[string, string, boolean]>([
+    ['8192 of them', members(8192), false],
+    ['8193 of them', members(8193), true],
+    ['8193 of them in a list', `[${members(8193)}]`, true],
+    ['colons in a string', JSON.stringify(':'.repeat(10_000)), false],
+    ['a string with escaped quotes', JSON.stringify(`"\\"${':'.repeat(10_000)}`), false],
+    ['a string without an end', `["${':'.repeat(10_000)}`, false],
+    ['none', '', false],
+  ])('are too many: %s', (_, text, areTooMany) => {
+    expect(hasTooManyMembers(text)).toBe(areTooMany);
+  });
+});

@@ -1,4 +1,4 @@
-import { describeRounded, placeOf, roundedNumberIn } from '../json.ts';
+import { describeRounded, hasTooManyMembers, placeOf, roundedNumberIn } from '../json.ts';
 import { clearTimeout, setTimeout } from '../timers.ts';
 import { HttpError, overloaded } from './errors.ts';
 import type { Body, HttpRequest } from './request.ts';
@@ -22,8 +22,10 @@ export function parseJson(bytes: Uint8Array): unknown {
   try {
     // Drops a byte order mark.
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    if (hasTooManyMembers(text)) throw tooManyMembers();
     value = JSON.parse(text);
-  } catch {
+  } catch (error) {
+    if (error instanceof HttpError) throw error;
     throw new HttpError('invalid_json', 'the body must be JSON in UTF-8');
   }
   const rounded = roundedNumberIn(text);
@@ -31,6 +33,10 @@ export function parseJson(bytes: Uint8Array): unknown {
   const member = placeOf(rounded);
   const details = member === undefined ? undefined : { member };
   throw new HttpError('invalid_request', describeRounded(rounded), { details });
+}
+
+function tooManyMembers(): HttpError {
+  return new HttpError('invalid_request', 'the body has more members than any call takes');
 }
 
 /**

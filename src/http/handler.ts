@@ -8,6 +8,7 @@ import {
   MAX_FORM_BYTES,
   STRANGER_SHARE,
 } from '../bounds.ts';
+import { SpacedTurns } from '../deadline.ts';
 import { invalidOptions, isTokenError, type TokenError } from '../errors.ts';
 import { notify } from '../events.ts';
 import { checkOptions } from '../schemas.ts';
@@ -123,6 +124,8 @@ interface Admitted {
 interface Bodies {
   readonly type: string;
   readonly parse: (bytes: Uint8Array) => unknown;
+  /** Parsing a large body, and refusing it, takes the event loop for long. */
+  readonly large: SpacedTurns;
   readonly limits: BodyLimits;
   readonly slots: Slots;
 }
@@ -383,12 +386,14 @@ function bodiesOf({
     json: {
       type: 'application/json',
       parse: parseJson,
+      large: new SpacedTurns(),
       limits: { maxBytes, timeoutMs },
       slots: new Slots(maxInFlight),
     },
     form: {
       type: FORM_TYPE,
       parse: parseForm,
+      large: new SpacedTurns(),
       // A form holds a value and little more.
       limits: {
         maxBytes: Math.min(maxBytes, MAX_FORM_BYTES),
@@ -399,10 +404,13 @@ function bodiesOf({
   };
 }
 
+/** Beyond this, in bytes, parsing a body takes some milliseconds. */
+const LARGE_BODY_BYTES = 65_536;
+
 /** Reads a body. Meanwhile the call holds slots for bodies instead, so that slow senders block no work. */
 async function readBody(
   request: HttpRequest,
-  { type, parse, limits, slots: bodySlots }: Bodies,
+  { type, parse, limits, large, slots: bodySlots }: Bodies,
   slots: Reservation,
   [calls, parties]: readonly [Slots, readonly Party[]],
 ): Promise<unknown> {
@@ -410,6 +418,7 @@ async function readBody(
   try {
     const bytes = await readBytes(request, type, limits, slots);
     if (!slots.take(calls, parties)) throw overloaded();
+    if (bytes.length > LARGE_BODY_BYTES) await large.wait();
     return parse(bytes);
   } catch (error) {
     slots.release();

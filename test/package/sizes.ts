@@ -5,7 +5,7 @@ import { ENTRIES, type Entry, specifierOf } from './entries.ts';
 
 /** In bytes, a little above the current size. A change that raises a budget says what it buys. */
 const BUDGETS: Readonly<Record<Entry, number>> = {
-  scope: 10_550,
+  scope: 10_700,
   index: 55_250,
   openapi: 18_700,
   http: 45_700,
