@@ -58,10 +58,14 @@ export async function inTurns<Result>(steps: Generator<void, Result>): Promise<R
 /** One step, such as compiling a list of 4096 scopes, may take another ten. */
 const STEPS_MS = 5;
 
-/** Divides long work into turns of the event loop, each of a few milliseconds. */
+/**
+ * Divides long work into turns of the event loop, each of a few milliseconds. Calls that share one take
+ * turns, so that all of them together hold the event loop no longer than one.
+ */
 export class Turns {
   readonly #turnMs: number;
   #since = performance.now();
+  #last: Promise<void> = Promise.resolve();
 
   constructor(turnMs: number) {
     this.#turnMs = turnMs;
@@ -74,7 +78,8 @@ export class Turns {
 
   /** Yields to the event loop, then begins the next turn. */
   async next(): Promise<void> {
-    await nextTurn();
+    this.#last = this.#last.then(nextTurn);
+    await this.#last;
     this.#since = performance.now();
   }
 }

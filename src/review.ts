@@ -33,6 +33,8 @@ interface ReviewContext {
 
 /** Reviews live tokens. */
 export class Reviews {
+  /** Shared by all calls: one that begins while another works waits for its turn. */
+  readonly #turns = new Turns(TURN_MS);
   readonly #parts: ServiceParts;
   readonly #coverages = new WeakMap<ScopeCatalog, CatalogCoverage>();
 
@@ -43,7 +45,7 @@ export class Reviews {
   /** Reviews all tokens in one pass, some at a time. The same token may come twice. */
   async *all(input: ReviewInput, now: number): AsyncGenerator<TokenFinding, void, undefined> {
     const { account, onProgress } = input;
-    const context = { ages: agesOf(input), now, turns: new Turns(TURN_MS) };
+    const context = { ages: agesOf(input), now, turns: this.#turns };
     const { store } = this.#parts;
     const steps = account === undefined ? stepsOf(store) : accountStepsOf(store, account, now);
     let count = 0;
@@ -65,7 +67,7 @@ export class Reviews {
     const ages = agesOf(input);
     const query = JSON.stringify(['review', account, ages]);
     const start = cursor === undefined ? undefined : readCursor(ring, cursor, query);
-    const context = { ages, now, turns: new Turns(TURN_MS) };
+    const context = { ages, now, turns: this.#turns };
     const end = performance.now() + REVIEW_BUDGET_MS;
     const findings: TokenFinding[] = [];
     let bytes = 0;
