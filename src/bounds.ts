@@ -325,7 +325,7 @@ export const DEFAULT_IN_FLIGHT = 1000;
 /** The part of the slots that one account, or one address, may hold. */
 export const SLOT_SHARE = 1 / 4;
 
-// Whoever has no credentials needs only addresses, which cost less than accounts.
+// Callers without credentials are told apart by address alone, which costs less than accounts.
 /** The part of the slots for work before credentials that one address may hold. */
 export const STRANGER_SHARE = 1 / 16;
 

@@ -225,7 +225,8 @@ export function isCatalog(value: unknown): value is ScopeCatalog {
   return hasMethods<ScopeCatalog>(value, 'expand', 'attribute', 'suggest', 'toArray', 'knows');
 }
 
-const STORE_METHODS = [
+/** What each store must have. */
+export const STORE_METHODS = [
   'insert',
   'count',
   'find',

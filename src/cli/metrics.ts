@@ -3,6 +3,7 @@ import { isTokenError } from '../errors.ts';
 import type { TokenEvent, TokenEventType } from '../events.ts';
 import type { SignIn } from '../http/sign-in.ts';
 import type { LeaseStore } from '../lease-store.ts';
+import { STORE_METHODS } from '../options.ts';
 import type { TokenService } from '../service.ts';
 import type { TokenStore } from '../store.ts';
 import { performance } from '../timers.ts';
@@ -21,19 +22,7 @@ const CALL_BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 1
 
 /** The calls of each store that are timed. Other members of it pass through. */
 const OPERATIONS = {
-  tokens: [
-    'insert',
-    'count',
-    'find',
-    'page',
-    'replace',
-    'revoke',
-    'revokeAll',
-    'prune',
-    'purge',
-    'scan',
-    'hasReached',
-  ],
+  tokens: [...STORE_METHODS, 'scan', 'hasReached'],
   usage: ['add', 'read', 'totals', 'forget'],
   leases: ['take', 'giveBack', 'purge'],
 } as const satisfies {

@@ -12,8 +12,8 @@ export interface BodyLimits {
 }
 
 /**
- * Parses JSON, and refuses numbers that would be rounded. Returns `undefined` without a body, which some platforms pass as an empty
- * stream.
+ * Parses JSON, and refuses numbers that would be rounded. Returns `undefined` without a body, which some
+ * platforms pass as an empty stream.
  */
 export function parseJson(bytes: Uint8Array): unknown {
   if (bytes.length === 0) return undefined;

@@ -144,7 +144,7 @@ function* methodsOf(
       if (found.has(method)) problems.add(location, `the method ${quote(method)} is there twice`);
       else yield [method.toUpperCase(), node];
       found.add(method);
-    } else if (isLikeMethod(name, node.value)) {
+    } else if (!ITEM_MEMBERS.includes(name)) {
       problems.add(location, `${quote(name)} is not a method; there are ${METHODS.join(', ')}`);
     }
   }
