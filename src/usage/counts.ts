@@ -16,13 +16,6 @@ export interface ScopeUsage {
   readonly lastUsedAt?: Date;
 }
 
-/** How often, and when last, the tokens that were derived from a token were used. */
-export interface DerivedUsage {
-  /** 1 or more. */
-  readonly uses: number;
-  readonly lastUsedAt?: Date;
-}
-
 /** How a token is used. */
 export interface TokenUsage {
   /** How often `verify` accepted it, also by scopes that it does not hold any more. */
@@ -35,7 +28,7 @@ export interface TokenUsage {
    * The uses of all tokens that were derived from it, at any depth, also of those that are gone; absent if
    * there were none. They do not count as its own.
    */
-  readonly derived?: DerivedUsage;
+  readonly derived?: Pick<TokenUsage, 'uses' | 'lastUsedAt'>;
   /**
    * All scopes that the token holds, in canonical order, also unused ones. 256 scopes of a token are
    * counted apart. If more were used, one more entry, `other`, has the uses of all the rest.
@@ -117,7 +110,7 @@ export function usageOf(
   });
 }
 
-function derivedUsage(derived: UsageRecord): DerivedUsage {
+function derivedUsage(derived: UsageRecord): NonNullable<TokenUsage['derived']> {
   const { refusals: _, ...uses } = totalsOf(derived);
   return Object.freeze(uses);
 }

@@ -645,7 +645,7 @@ export interface TokenUsage {
   readonly uses: number;
   readonly refusals: number;
   readonly lastUsedAt?: Date;
-  readonly derived?: DerivedUsage;
+  readonly derived?: Pick<TokenUsage, 'uses' | 'lastUsedAt'>;
   readonly scopes: readonly ScopeUsage[];
 }
 
@@ -788,11 +788,6 @@ interface BaseFinding {
 }
 
 type CatalogOf<Entry extends string> = string extends Entry ? ScopeCatalog : TypedCatalog<Entry>;
-
-interface DerivedUsage {
-  readonly uses: number;
-  readonly lastUsedAt?: Date;
-}
 
 interface TokenScopedEvent extends BaseEvent {
   readonly id: TokenId;
