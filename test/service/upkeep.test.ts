@@ -184,7 +184,20 @@ describe('upkeep', () => {
       let leadMs = YEAR_MS;
       const clock = { now: () => new Date(right.clock.now().getTime() + leadMs) };
       const onEvent = (event: TokenEvent) => void events.push(event);
-      const fast = new TokenService({ store: right.store, clock, keys, prefix: 'acme', onEvent });
+      const usage = new MemoryUsageStore();
+      const leases = new RecordingLeases();
+      await usage.add([{ id: ids[0] as TokenId, refusals: 1 }]);
+      const fast = new TokenService({
+        store: right.store,
+        usage: { store: usage },
+        limits: { store: leases },
+        clock,
+        keys,
+        prefix: 'acme',
+        onEvent,
+      });
+      /** Of the first token. */
+      const uses = async () => (await usage.read(ids.slice(0, 1) as TokenId[]))[0]?.refusals;
       const left = async () => {
         const found = await Promise.all(ids.map((id) => right.tokens.get('acme', id)));
         return found.filter(Boolean).length;
@@ -192,7 +205,7 @@ describe('upkeep', () => {
       const mend = () => {
         leadMs = 0;
       };
-      return { right, fast, left, events, mend };
+      return { right, fast, left, uses, leases, events, mend };
     }
 
     it('destroys no token, says so once, and looks again each hour', async () => {
@@ -218,6 +231,18 @@ describe('upkeep', () => {
       expect(await left()).toBe(count);
       expect(events).toMatchObject([{ type: 'clock_ahead' }]);
       await fast.close();
+    });
+
+    it('forgets no count of what was used, in total or for a limit', async () => {
+      const { fast, uses, leases } = await setUpFast();
+      const purge = vi.spyOn(leases, 'purge');
+      fast.upkeep({ purgeAfterDays: 1 });
+      await passTime(FIRST_MS);
+      await passTime(9 * DAY * 1000);
+      await fast.close();
+
+      expect(await uses()).toBe(1);
+      expect(purge).not.toHaveBeenCalled();
     });
 
     it('also if it has issued tokens itself', async () => {
@@ -265,12 +290,15 @@ describe('upkeep', () => {
     });
 
     it('would lose all of them in a store that knows nothing of the time (the control)', async () => {
-      const { fast, left, events } = await setUpFast(new MemoryTokenStore());
+      const { fast, left, uses, leases, events } = await setUpFast(new MemoryTokenStore());
+      const purge = vi.spyOn(leases, 'purge');
       fast.upkeep({ purgeAfterDays: 1 });
       await passTime(FIRST_MS);
       await fast.close();
 
       expect(await left()).toBe(0);
+      expect(await uses()).toBeUndefined();
+      expect(purge).toHaveBeenCalled();
       expect(events).toMatchObject([{ type: 'purged', count }]);
     });
   });
