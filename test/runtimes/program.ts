@@ -181,7 +181,10 @@ async function lostCalls(): Promise<void> {
   const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
   const input = { account: 'ada', scopes: [ORDERS] };
   assert.equal(await codeOf(tokens.issue(input)), 'store_unavailable');
-  const outcomes = await Promise.allSettled(storeContract.map(({ run }) => run(() => store)));
+  // A store in memory has no `hasReached`, so nothing of these cases is lost.
+  const cases = storeContract.filter(({ name }) => !name.startsWith('hasReached: '));
+  assert.ok(cases.length > 0 && cases.length < storeContract.length);
+  const outcomes = await Promise.allSettled(cases.map(({ run }) => run(() => store)));
   assert.ok(outcomes.every(({ status }) => status === 'rejected'));
 }
 
