@@ -1,4 +1,4 @@
-import { meet } from './algebra.ts';
+import { covers, meet, pathCovers } from './algebra.ts';
 import { ScopeCatalog } from './catalog.ts';
 import { getOrMake } from './collections.ts';
 import { parseScope, type Scope } from './grammar.ts';
@@ -106,6 +106,23 @@ class Endpoints {
     });
   }
 
+  /** The parts of a scope by these. Where none of several is the most specific one, each has the part. */
+  ownParts(scope: Scope): Part[] {
+    if (scope.path.endsWith('$')) return this.#owned(scope);
+    const templates = segmentBits(scope.path, true);
+    const named = this.#overlapping(scope).filter((one) => (templates & namedBy(one)) === 0);
+    const parts = new Map(named.map((one) => [`${meet(scope, one)}`, meet(scope, one) as Scope]));
+    return [...parts.values()].flatMap((part) => this.#owned(part));
+  }
+
+  /** A part, once for each of the most specific ones that cover it. */
+  #owned(part: Scope): Part[] {
+    const all = this.#overlapping(part).filter((one) => covers(one, part));
+    const isNarrowest = (one: Scope) =>
+      !all.some((other) => other !== one && pathCovers(one.path, other.path));
+    return all.filter(isNarrowest).map((endpoint) => ({ part, endpoint }));
+  }
+
   /** The meets with a scope, which is a part of an endpoint. */
   inCommon(scope: Scope, endpoint?: Scope): string[] {
     return this.#overlapping(scope, endpoint).map((one) => String(meet(one, scope)));
@@ -120,7 +137,7 @@ class Endpoints {
 /** A scope, and the endpoint that it is a part of. */
 interface Part {
   readonly part: Scope;
-  readonly endpoint: Scope | undefined;
+  readonly endpoint: Scope;
 }
 
 /** The literal segments of an endpoint, as bits. */
@@ -180,7 +197,7 @@ class TokenImpact {
         lost: sorted(losses.flatMap(({ lost }) => lost)),
         kept: sorted(losses.flatMap(({ kept }) => kept)),
         gained: this.#granted(requested).filter((text) =>
-          this.#partsOf(this.#parse(text)).some(isNew),
+          this.#after.ownParts(this.#parse(text)).some(isNew),
         ),
       };
     });
@@ -203,13 +220,6 @@ class TokenImpact {
       lost: parts.filter(isOuter).map(({ part }) => part.toString()),
       kept: parts.flatMap(({ part, endpoint }) => this.#after.inCommon(part, endpoint)),
     };
-  }
-
-  /** The parts of a scope by the new endpoints. A closed scope is a part of only one. */
-  #partsOf(scope: Scope): Part[] {
-    return scope.path.endsWith('$')
-      ? [{ part: scope, endpoint: this.#after.coverOf(scope) }]
-      : this.#after.partsOf(scope, this.#after);
   }
 
   /** Empty if `expand` refuses. Checks that scopes are known first: a refusal searches similar ones. */
