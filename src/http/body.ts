@@ -17,17 +17,12 @@ export interface BodyLimits {
  */
 export function parseJson(bytes: Uint8Array): unknown {
   if (bytes.length === 0) return undefined;
-  let text: string;
-  let value: unknown;
-  try {
-    // Drops a byte order mark.
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    if (hasTooManyMembers(text)) throw tooManyMembers();
-    value = JSON.parse(text);
-  } catch (error) {
-    if (error instanceof HttpError) throw error;
-    throw new HttpError('invalid_json', 'the body must be JSON in UTF-8');
+  // Drops a byte order mark.
+  const text = orInvalidJson(() => new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  if (hasTooManyMembers(text)) {
+    throw new HttpError('invalid_request', 'the body has more members than any call takes');
   }
+  const value = orInvalidJson((): unknown => JSON.parse(text));
   const rounded = roundedNumberIn(text);
   if (rounded === undefined) return value;
   const member = placeOf(rounded);
@@ -35,8 +30,12 @@ export function parseJson(bytes: Uint8Array): unknown {
   throw new HttpError('invalid_request', describeRounded(rounded), { details });
 }
 
-function tooManyMembers(): HttpError {
-  return new HttpError('invalid_request', 'the body has more members than any call takes');
+function orInvalidJson<Result>(read: () => Result): Result {
+  try {
+    return read();
+  } catch {
+    throw new HttpError('invalid_json', 'the body must be JSON in UTF-8');
+  }
 }
 
 /**

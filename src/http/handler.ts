@@ -124,8 +124,6 @@ interface Admitted {
 interface Bodies {
   readonly type: string;
   readonly parse: (bytes: Uint8Array) => unknown;
-  /** Parsing a large body, and refusing it, takes the event loop for long. */
-  readonly large: SpacedTurns;
   readonly limits: BodyLimits;
   readonly slots: Slots;
 }
@@ -385,15 +383,13 @@ function bodiesOf({
   return {
     json: {
       type: 'application/json',
-      parse: parseJson,
-      large: new SpacedTurns(),
+      parse: jsonParser(),
       limits: { maxBytes, timeoutMs },
       slots: new Slots(maxInFlight),
     },
     form: {
       type: FORM_TYPE,
       parse: parseForm,
-      large: new SpacedTurns(),
       // A form holds a value and little more.
       limits: {
         maxBytes: Math.min(maxBytes, MAX_FORM_BYTES),
@@ -404,13 +400,20 @@ function bodiesOf({
   };
 }
 
-/** Beyond this, in bytes, parsing a body takes some milliseconds. */
+/** Beyond this, in bytes, parsing a body, or refusing it, takes the event loop for milliseconds. */
 const LARGE_BODY_BYTES = 65_536;
+
+/** Parses bodies of JSON; large ones take turns. */
+function jsonParser(): Bodies['parse'] {
+  const turns = new SpacedTurns();
+  return (bytes) =>
+    bytes.length > LARGE_BODY_BYTES ? turns.wait().then(() => parseJson(bytes)) : parseJson(bytes);
+}
 
 /** Reads a body. Meanwhile the call holds slots for bodies instead, so that slow senders block no work. */
 async function readBody(
   request: HttpRequest,
-  { type, parse, limits, large, slots: bodySlots }: Bodies,
+  { type, parse, limits, slots: bodySlots }: Bodies,
   slots: Reservation,
   [calls, parties]: readonly [Slots, readonly Party[]],
 ): Promise<unknown> {
@@ -418,8 +421,7 @@ async function readBody(
   try {
     const bytes = await readBytes(request, type, limits, slots);
     if (!slots.take(calls, parties)) throw overloaded();
-    if (bytes.length > LARGE_BODY_BYTES) await large.wait();
-    return parse(bytes);
+    return await parse(bytes);
   } catch (error) {
     slots.release();
     throw error;
