@@ -98,21 +98,22 @@ class Endpoints {
 
   /** The parts of a scope that belong to each of these and to no other endpoint of a service. */
   partsOf(scope: Scope, service: Endpoints): Part[] {
-    const templates = segmentBits(scope.path, true);
-    return this.#overlapping(scope).flatMap((endpoint) => {
-      if ((templates & namedBy(endpoint)) !== 0) return [];
-      const part = meet(scope, endpoint) as Scope;
-      return service.coverOf(part) === endpoint ? [{ part, endpoint }] : [];
-    });
+    return this.#meets(scope).filter(({ part, endpoint }) => service.coverOf(part) === endpoint);
   }
 
   /** The parts of a scope by these. Where none of several is the most specific one, each has the part. */
   ownParts(scope: Scope): Part[] {
     if (scope.path.endsWith('$')) return this.#owned(scope);
-    const templates = segmentBits(scope.path, true);
-    const named = this.#overlapping(scope).filter((one) => (templates & namedBy(one)) === 0);
-    const parts = new Map(named.map((one) => [`${meet(scope, one)}`, meet(scope, one) as Scope]));
+    const parts = new Map(this.#meets(scope).map(({ part }) => [part.toString(), part]));
     return [...parts.values()].flatMap((part) => this.#owned(part));
+  }
+
+  /** What a scope has in common with each of these, but for those that name a segment where it has `{}`. */
+  #meets(scope: Scope): Part[] {
+    const templates = segmentBits(scope.path, true);
+    return this.#overlapping(scope)
+      .filter((endpoint) => (templates & namedBy(endpoint)) === 0)
+      .map((endpoint) => ({ part: meet(scope, endpoint) as Scope, endpoint }));
   }
 
   /** A part, once for each of the most specific ones that cover it. */
