@@ -51,19 +51,6 @@ export interface ServiceParts {
   readonly decider: Decider;
 }
 
-function limitsOf(
-  { limits, deadlineMs }: ReturnType<typeof readOptions>,
-  { now, events, store }: Pick<ServiceParts, 'now' | 'events' | 'store'>,
-): Limits {
-  return new Limits({
-    store: limits?.store,
-    deadlineMs,
-    now,
-    onFailure: (failure) => events.storeTrouble(failure, 'leases'),
-    onCorrupt: () => store.failure(corruptStore()),
-  });
-}
-
 /**
  * Reads the options of a service and builds its parts. Opens nothing and does not call the store.
  *
@@ -116,6 +103,19 @@ export function partsOf(options: unknown): ServiceParts {
     view: new TokenView(values, events, (...all) => lineages.areEnded(...all), usage),
     decider: new Decider({ ...parts, values, usage }),
   };
+}
+
+function limitsOf(
+  { limits, deadlineMs }: ReturnType<typeof readOptions>,
+  { now, events, store }: Pick<ServiceParts, 'now' | 'events' | 'store'>,
+): Limits {
+  return new Limits({
+    store: limits?.store,
+    deadlineMs,
+    now,
+    onFailure: (failure) => events.storeTrouble(failure, 'leases'),
+    onCorrupt: () => store.failure(corruptStore()),
+  });
 }
 
 function rulesOf({ lifetime, quotas }: Pick<ServiceParts['rules'], 'lifetime' | 'quotas'>) {
