@@ -1,7 +1,7 @@
 import { removable } from '../scope/removal.ts';
 import type { ScopeSet } from '../scope/set.ts';
 import type { TokenRecord } from '../token.ts';
-import { OTHER_SCOPES, type UsageRecord } from '../usage-store.ts';
+import type { UsageRecord } from '../usage-store.ts';
 
 /** The scopes of a token that it does not use, and all its other scopes. */
 export interface TokenAdvice {
@@ -56,9 +56,11 @@ function unusedOf(
   usage: UsageRecord | undefined,
   from: number,
 ): readonly string[] {
-  const lastUses = new Map(usage?.scopes.map(({ scope, lastUsedAt }) => [scope, lastUsedAt]));
-  const isUsed = (scope: string) =>
-    (lastUses.get(scope)?.getTime() ?? Number.NEGATIVE_INFINITY) >= from;
-  // Uses under `other` may be by any scope: one that is not counted apart, or unknown in an introspection.
-  return isUsed(OTHER_SCOPES) ? [] : scopes.filter((scope) => !isUsed(scope));
+  const used = new Set<string>();
+  for (const { scope, lastUsedAt } of usage?.scopes ?? []) {
+    if (lastUsedAt !== undefined && lastUsedAt.getTime() >= from) used.add(scope);
+  }
+  const unused = scopes.filter((scope) => !used.has(scope));
+  // A use under `other`, or under a scope that was taken away in that instant, may now be one of any scope.
+  return unused.length === scopes.length - used.size ? unused : [];
 }

@@ -175,6 +175,18 @@ describe('advise', () => {
     expect((await adviceOf(setting)).unused).toEqual([]);
   });
 
+  it('names no scope while a use in the period was by a scope that was taken away', async () => {
+    const setting = await setUpUsage();
+    const { clock, tokens, token } = setting;
+    await verifyTimes(setting, 1);
+    await tokens.patch('acme', token.id, { scopes: ['GET:a.example/*', OTHER_SCOPE] });
+    clock.advance(30 * DAY);
+    expect((await adviceOf(setting)).unused).toEqual([]);
+    clock.advance(1);
+
+    expect((await adviceOf(setting)).unused).toHaveLength(2);
+  });
+
   it.each<[string, readonly string[], string, readonly string[]]>([
     ['covers a used one', ['GET:a.example/*', 'GET:a.example/x'], 'GET:a.example/x', []],
     ['is covered by a used one', ['GET:a.example/*', 'GET:a.example/x/y'], 'GET:a.example/x', []],
