@@ -13,7 +13,8 @@ export interface TokenAdvice {
   readonly unused: readonly string[];
   /**
    * All other scopes of the token: those that were used, and those that overlap one of
-   * them. All, if uses in that time were counted as `other`: nobody knows by which scope.
+   * them. All, if uses in that time were counted as `other`, or by a scope that was taken away: nobody
+   * knows which of these they need.
    */
   readonly kept: readonly string[];
   /**
@@ -60,7 +61,8 @@ function unusedOf(
   for (const { scope, lastUsedAt } of usage?.scopes ?? []) {
     if (lastUsedAt !== undefined && lastUsedAt.getTime() >= from) used.add(scope);
   }
-  const unused = scopes.filter((scope) => !used.has(scope));
-  // A use under `other`, or under a scope that was taken away in that instant, may now be one of any scope.
-  return unused.length === scopes.length - used.size ? unused : [];
+  const held = new Set(scopes);
+  // Any scope may now be needed for a use by `other`, or by a scope that was taken away.
+  if ([...used].some((scope) => !held.has(scope))) return [];
+  return scopes.filter((scope) => !used.has(scope));
 }
