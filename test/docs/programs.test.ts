@@ -159,7 +159,7 @@ describe('the shell blocks', () => {
   );
 
   it('fail if one of their commands fails (the control)', async () => {
-    const { code } = await runInShell('set -e\ntokenwright keys check', newFolder());
+    const { code } = await runInShell('cd "$1" && set -e\ntokenwright keys check', newFolder());
     expect(code).not.toBe(0);
   });
 });
