@@ -58,8 +58,11 @@ function wordMask(foreign: readonly ForeignFormat[], word: string): string | und
   if (word.length < MIN_FOREIGN_LENGTH) return undefined;
   for (const format of foreign) {
     const { start = '' } = format;
-    const from = start === '' ? 0 : Math.max(word.lastIndexOf(start), 0);
-    if (partOf(format, word.slice(from)) !== undefined) return `${word.slice(0, from)}${start}…`;
+    // The whole word first: a value may have its start in it once more.
+    const last = start === '' ? 0 : word.lastIndexOf(start);
+    for (const from of last > 0 ? [0, last] : [0]) {
+      if (partOf(format, word.slice(from)) !== undefined) return `${word.slice(0, from)}${start}…`;
+    }
   }
   return undefined;
 }

@@ -247,6 +247,14 @@ describe('redactor', () => {
     );
   });
 
+  it('masks a value that has its start in it once more', () => {
+    const mask = redactor([formats.prefixedApiKey({ prefix: 'my' })]);
+
+    expect(mask(`key=my_my_${'0'.repeat(16)}&a`)).toBe('key=my_…&a');
+    expect(mask(`my_abmy_${'0'.repeat(16)}`)).toBe('my_…');
+    expect(mask(`my_my_${'0'.repeat(15)}`)).toBe(`my_my_${'0'.repeat(15)}`);
+  });
+
   it('masks a whole value if the expression has no group', () => {
     const own = redactor([{ name: 'own', hashedPart: () => undefined, inText: 'key-[0-9]{16}' }]);
 
