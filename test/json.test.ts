@@ -72,15 +72,17 @@ describe('roundedNumberIn', () => {
     expect(roundedNumberIn(text)).toEqual(names);
   });
 
-  it('agrees with exact integers, wherever they stand', () => {
+  it('agrees with whole numbers that are written as they were, wherever they stand', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: -(2n ** 70n), max: 2n ** 70n }), fc.json(), (number, other) => {
-        const isExact = BigInt(Number(number)) === number && String(number) === exact(number);
+        // A double may stand between two whole numbers and still be written as one of them.
+        const isExact = String(number) === exact(number);
         const text = `[${other},{"n":${number}}]`;
         const found = roundedNumberIn(text);
         if (found?.[0] === '0') return;
         expect(found).toEqual(isExact ? undefined : ['1', 'n']);
       }),
+      { examples: [[7809862796844229000n, '{}']] },
     );
   });
 });
