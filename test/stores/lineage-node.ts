@@ -1,6 +1,6 @@
 // A process that makes the calls of its parent to a service with derived tokens, one after the other.
 // Argument: the places of its stores as JSON.
-import { isTokenError, type TokenErrorCode } from '../../src/errors.ts';
+import { isTokenError, type TokenError } from '../../src/errors.ts';
 import { type Process, processOn } from '../service/lineage-schedules.ts';
 import { type LeasePlace, openLeases } from './lease-engines.ts';
 import { openStore, type StorePlace } from './store-engines.ts';
@@ -15,7 +15,7 @@ export interface NodeCall {
 
 export interface NodeAnswer {
   readonly result?: unknown;
-  readonly refusal?: { readonly code: TokenErrorCode; readonly message: string };
+  readonly refusal?: Pick<TokenError, 'code' | 'message' | 'details'>;
 }
 
 interface Places {
@@ -53,8 +53,8 @@ async function resultOf(verb: NodeCall['verb'], args: readonly unknown[]): Promi
     return { result: plain(await method.apply(tokens, [...args])) };
   } catch (error) {
     if (!isTokenError(error)) throw error;
-    const { code, message } = error;
-    return { refusal: { code, message } };
+    const { code, message, details } = error;
+    return { refusal: { code, message, ...(details && { details }) } };
   }
 }
 

@@ -8,6 +8,7 @@ import {
   type Process,
   processOn,
   SCHEDULES,
+  type Schedule,
   type StartProcess,
 } from '../service/lineage-schedules.ts';
 import { ENGINES, opened } from './engine-places.ts';
@@ -17,6 +18,19 @@ import type { StorePlace } from './store-engines.ts';
 
 /** Each schedule makes about a thousand calls to the server. */
 const RUNS = Number(process.env['ENGINE_SCHEDULES'] ?? 3);
+
+/** The process that cannot share objects with this one refuses a token whose uses are spent. */
+const USED_UP_ELSEWHERE: Schedule = [
+  {
+    does: 'derive',
+    token: 0,
+    scopes: ['GET:a.example/x'],
+    seconds: 1,
+    limits: { uses: 3 },
+    by: 0,
+  },
+  { does: 'derive', token: 1, scopes: ['GET:a.example/x'], seconds: 1, limits: undefined, by: 2 },
+];
 
 const script = new URL('lineage-node.ts', import.meta.url).pathname;
 
@@ -31,7 +45,7 @@ describe.each(ENGINES)('derived tokens over $name', ({ isMissing, newPlace }) =>
         fc.asyncProperty(SCHEDULES, async (schedule) => {
           expect(await faultsOf(schedule, start)).toEqual([]);
         }),
-        { numRuns: RUNS },
+        { numRuns: RUNS + 1, examples: [[USED_UP_ELSEWHERE]] },
       );
     },
   );
@@ -79,6 +93,6 @@ async function startNode(places: object) {
     child.send(sent);
     const { result, refusal } = await next();
     if (refusal === undefined) return result;
-    throw new TokenError(refusal.code, refusal.message);
+    throw new TokenError(refusal.code, refusal.message, refusal.details);
   };
 }
