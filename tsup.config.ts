@@ -1,15 +1,15 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, isAbsolute, join, relative } from 'node:path';
 import { defineConfig, type Options } from 'tsup';
-import { buildPage } from './src/console/assets.ts';
+import { buildPage } from './src/app/console/assets.ts';
 
-/** One for each subpath of the package; each folder of `src/stores` is an engine with its own. */
+/** One for each subpath of the package. */
 const entry: Record<string, string> = {
   index: 'src/index.ts',
   scope: 'src/scope/index.ts',
   openapi: 'src/openapi/index.ts',
   http: 'src/http/index.ts',
-  console: 'src/console/index.ts',
+  console: 'src/app/console/index.ts',
   testing: 'src/testing/index.ts',
 };
 for (const store of readdirSync('src/stores', { withFileTypes: true })) {
@@ -21,7 +21,7 @@ for (const store of readdirSync('src/stores', { withFileTypes: true })) {
  * and the rules of tokens would share a file with the schemas, and a program that imports just the
  * store would keep zod.
  */
-const apart = { memory: 'src/stores/memory.ts' };
+const apart = { memory: 'src/stores/memory/index.ts' };
 
 type Plugin = NonNullable<Options['esbuildPlugins']>[number];
 
@@ -126,7 +126,7 @@ const common: Options = {
 };
 
 export default defineConfig([
-  { ...common, format: ['esm'], entry: { ...entry, ...apart, cli: 'src/cli/main.ts' } },
+  { ...common, format: ['esm'], entry: { ...entry, ...apart, cli: 'src/app/cli/main.ts' } },
   // In CommonJS there is no import.meta, by which the files of the reference page are found.
   { ...common, format: ['cjs'], entry: { ...entry, ...apart }, shims: true },
 ]);

@@ -1,24 +1,24 @@
 import type { CarryingRequest } from './access/counted-requests.ts';
 import type { Decider } from './access/decision.ts';
 import type { Need } from './access/need.ts';
-import { derived } from './derivation.ts';
+import { derived } from './verbs/derive.ts';
 import type {
   DeriveInput,
   DeriveOptions,
   IntrospectOptions,
   VerifyOptions,
   VerifySyncOptions,
-} from './input.ts';
-import type { ServiceParts } from './parts.ts';
+} from './inputs/types.ts';
+import type { ServiceParts } from './verbs/parts.ts';
 import {
   introspectOptions,
   readInput,
   readLongInput,
   verifyOptions,
   verifySyncOptions,
-} from './schemas.ts';
+} from './inputs/schemas.ts';
 import type { AskedScope } from './scope/index.ts';
-import type { IssuedToken, Token, Verdict } from './token.ts';
+import type { IssuedToken, Token, Verdict } from './token/record.ts';
 import { TokenUpkeep } from './upkeep.ts';
 
 type Decided = Verdict | Promise<Verdict>;

@@ -1,6 +1,6 @@
 import { channel } from 'node:diagnostics_channel';
 import type { StoreFailure } from './errors.ts';
-import type { RefusalReason, TokenId, TokenRecord } from './token.ts';
+import type { RefusalReason, TokenId, TokenRecord } from './token/record.ts';
 
 interface BaseEvent {
   /** The time, by the clock of the service. */

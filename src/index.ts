@@ -1,6 +1,6 @@
 export type { Need } from './access/need.ts';
 export type { TokenChecks } from './checks.ts';
-export { type Clock, systemClock } from './clock.ts';
+export { type Clock, systemClock } from './time/clock.ts';
 export { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
 export type { TokenEvent, TokenEventType } from './events.ts';
 export type {
@@ -28,8 +28,8 @@ export type {
   UpkeepOptions,
   VerifyOptions,
   VerifySyncOptions,
-} from './input.ts';
-export type { LeaseStore, LeaseWant, UnspentLease } from './lease-store.ts';
+} from './inputs/types.ts';
+export type { LeaseStore, LeaseWant, UnspentLease } from './ports/lease-store.ts';
 export type {
   CacheOptions,
   CatalogOption,
@@ -37,7 +37,7 @@ export type {
   QuotaOptions,
   TokenServiceOptions,
   UsageOptions,
-} from './options.ts';
+} from './inputs/options.ts';
 export { TokenService } from './service.ts';
 export {
   type CountQuery,
@@ -55,10 +55,10 @@ export {
   type TokenCounts,
   type TokenStore,
   type Unsubscribe,
-} from './store.ts';
-export { MemoryTokenStore } from './stores/memory.ts';
-export { type MemoryLeaseOptions, MemoryLeaseStore } from './stores/memory-leases.ts';
-export { type MemoryUsageOptions, MemoryUsageStore } from './stores/memory-usage.ts';
+} from './ports/token-store.ts';
+export { MemoryTokenStore } from './stores/memory/index.ts';
+export { type MemoryLeaseOptions, MemoryLeaseStore } from './stores/memory/leases.ts';
+export { type MemoryUsageOptions, MemoryUsageStore } from './stores/memory/usage.ts';
 export type {
   Explanation,
   IssuedToken,
@@ -78,9 +78,9 @@ export type {
   TokenRecord,
   TokenState,
   Verdict,
-} from './token.ts';
+} from './token/record.ts';
 export type { ServiceStats, TokenUpkeep } from './upkeep.ts';
-export type { Upkeep } from './upkeep-rounds.ts';
+export type { Upkeep } from './verbs/upkeep-rounds.ts';
 export type { TokenAdvice } from './usage/advice.ts';
 export type { ScopeUsage, TokenUsage } from './usage/counts.ts';
 export type { BroadReason, TokenFinding } from './usage/findings.ts';
@@ -93,7 +93,7 @@ export type {
   UsageTotals,
   UseDelta,
   UsedScope,
-} from './usage-store.ts';
+} from './ports/usage-store.ts';
 export { type ForeignFormat, formats, type PrefixedFormat } from './values/foreign.ts';
 export { generateKey, type KeyOptions } from './values/keys.ts';
 export { redact, redactor } from './values/redact.ts';

@@ -2,14 +2,14 @@ import type * as z from 'zod';
 import { askCatalog } from './access/catalogs.ts';
 import { checkPatch, checkSize, limitsAfter, patched, withScopesTime } from './access/change.ts';
 import type { Decider } from './access/decision.ts';
-import { isWidening, patchWithin } from './access/derivation.ts';
+import { isWidening, patchWithin } from './access/narrowing.ts';
 import { type Need, readNeed } from './access/need.ts';
 import { expandFor, rightsOf } from './access/rights.ts';
 import { DEFAULT_PAGE_TOKENS, MAX_RECORD_BYTES, REVOKE_BATCH } from './bounds.ts';
 import { TokenChecks } from './checks.ts';
-import { withinBounds } from './derivation.ts';
-import { countDescendants, endDescendants } from './descendants.ts';
-import { DAY_MS } from './duration.ts';
+import { withinBounds } from './verbs/derive.ts';
+import { countDescendants, endDescendants } from './verbs/descendants.ts';
+import { DAY_MS } from './time/duration.ts';
 import type { Events } from './events.ts';
 import type {
   AdviseOptions,
@@ -24,10 +24,10 @@ import type {
   RevokeAllOptions,
   RevokeOptions,
   RotateOptions,
-} from './input.ts';
-import { issueWithinQuota } from './issuance.ts';
-import type { TokenServiceOptions } from './options.ts';
-import { partsOf, type ServiceParts } from './parts.ts';
+} from './inputs/types.ts';
+import { issueWithinQuota } from './verbs/issue.ts';
+import type { TokenServiceOptions } from './inputs/options.ts';
+import { partsOf, type ServiceParts } from './verbs/parts.ts';
 import type { AccountRecords } from './records/account-records.ts';
 import { inBatches } from './records/batches.ts';
 
@@ -44,7 +44,7 @@ import {
   revokeAllOptions,
   revokeOptions,
   rotateOptions,
-} from './schemas.ts';
+} from './inputs/schemas.ts';
 import { scopesFilter } from './scope/filter.ts';
 import type { AskedScope } from './scope/index.ts';
 import {
@@ -58,7 +58,7 @@ import {
   type Token,
   type TokenPage,
   type TokenRecord,
-} from './token.ts';
+} from './token/record.ts';
 import type { TokenAdvice } from './usage/advice.ts';
 import type { TokenUsage } from './usage/counts.ts';
 import { usageIsOff } from './usage/recorder.ts';

@@ -5,9 +5,9 @@ import {
   UPKEEP_PAUSE_MS,
   UPKEEP_RETRY_MS,
 } from './bounds.ts';
-import { DAY_MS } from './duration.ts';
+import { DAY_MS } from './time/duration.ts';
 import { isTokenError, TokenError } from './errors.ts';
-import { Importer } from './imports.ts';
+import { Importer } from './verbs/import.ts';
 import type {
   ImportInput,
   ImportManyOptions,
@@ -17,13 +17,13 @@ import type {
   ReviewInput,
   ReviewPageInput,
   UpkeepOptions,
-} from './input.ts';
-import type { ServiceParts } from './parts.ts';
+} from './inputs/types.ts';
+import type { ServiceParts } from './verbs/parts.ts';
 import { type BatchOptions, inBatches } from './records/batches.ts';
-import { resealAll } from './records/reseal.ts';
+import { resealAll } from './verbs/reseal.ts';
 import { stepsOf } from './records/steps.ts';
 import { tokenOf } from './records/token-view.ts';
-import { type FindingPage, Reviews } from './review.ts';
+import { type FindingPage, Reviews } from './verbs/review.ts';
 import {
   importManyOptions,
   purgeInput,
@@ -32,10 +32,10 @@ import {
   reviewInput,
   reviewPageInput,
   upkeepOptions,
-} from './schemas.ts';
-import type { PurgeQuery } from './store.ts';
-import type { ResealReport, Token, TokenId } from './token.ts';
-import { pause, type Upkeep, UpkeepRounds } from './upkeep-rounds.ts';
+} from './inputs/schemas.ts';
+import type { PurgeQuery } from './ports/token-store.ts';
+import type { ResealReport, Token, TokenId } from './token/record.ts';
+import { pause, type Upkeep, UpkeepRounds } from './verbs/upkeep-rounds.ts';
 import type { TokenFinding } from './usage/findings.ts';
 import type { KeyOptions } from './values/keys.ts';
 

@@ -3,7 +3,7 @@ import { afterEach, vi } from 'vitest';
 import { learn, listen, takeFindings } from './canary.ts';
 
 // For tests that move the time of the library.
-vi.mock('../src/timers.ts', () => import('./live-timers.ts'));
+vi.mock('../src/time/timers.ts', () => import('./live-timers.ts'));
 
 learn();
 listen();

@@ -6,7 +6,7 @@ import { Events } from '../src/events.ts';
 import { HttpError } from '../src/http/errors.ts';
 import { fixedAccounts } from '../src/http/index.ts';
 import { generateKey, type KeyOptions, MemoryTokenStore, TokenService } from '../src/index.ts';
-import type { TokenRecord } from '../src/token.ts';
+import type { TokenRecord } from '../src/token/record.ts';
 import { type Channel, keepInspected, mute, takeFindings } from './canary.ts';
 import { NO_ID, partsOf, SCOPE, setUp } from './support.ts';
 

@@ -7,7 +7,7 @@ import { inspect } from 'node:util';
 import { TokenError } from '../src/errors.ts';
 import { Events } from '../src/events.ts';
 import { HttpError } from '../src/http/errors.ts';
-import { MemoryTokenStore } from '../src/stores/memory.ts';
+import { MemoryTokenStore } from '../src/stores/memory/index.ts';
 import { Key } from '../src/values/keys.ts';
 
 /** By what way something came out. */

@@ -249,7 +249,7 @@ describe('the message on a page', () => {
   });
 
   /** A pattern for each text of the HTTP sources. Interpolated parts may be anything. */
-  const patterns = globSync('src/http/*.ts', { cwd: ROOT }).flatMap((file) =>
+  const patterns = globSync('src/http/**/*.ts', { cwd: ROOT }).flatMap((file) =>
     [...readFileSync(join(ROOT, file), 'utf8').matchAll(/'(\w[^'\n]{8,})'|`(\w[^`\n]{8,})`/g)].map(
       ([, plain, template]) => {
         const pieces = (plain ?? (template as string)).split(/\$\{[^}]*\}/);

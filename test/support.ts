@@ -2,10 +2,10 @@ import { createHash, createHmac, hkdfSync } from 'node:crypto';
 import { inspect } from 'node:util';
 import { expect } from 'vitest';
 import { isTokenError, type TokenError } from '../src/errors.ts';
-import type { TokenServiceOptions } from '../src/options.ts';
+import type { TokenServiceOptions } from '../src/inputs/options.ts';
 import { TokenService } from '../src/service.ts';
-import type { TokenStore } from '../src/store.ts';
-import { MemoryTokenStore } from '../src/stores/memory.ts';
+import type { TokenStore } from '../src/ports/token-store.ts';
+import { MemoryTokenStore } from '../src/stores/memory/index.ts';
 import {
   type ManualClock,
   manualClock,
@@ -13,7 +13,7 @@ import {
   type StoreFault,
   withFaults,
 } from '../src/testing/index.ts';
-import type { TokenId, TokenRecord } from '../src/token.ts';
+import type { TokenId, TokenRecord } from '../src/token/record.ts';
 import type { KeyOptions } from '../src/values/keys.ts';
 import { keepInspected } from './canary.ts';
 

@@ -2,9 +2,9 @@ import { createCipheriv, createHash, createHmac, hkdfSync, scryptSync } from 'no
 import { describe, expect, it } from 'vitest';
 import { fixedAccounts } from '../src/http/index.ts';
 import { TokenService } from '../src/service.ts';
-import { MemoryTokenStore } from '../src/stores/memory.ts';
+import { MemoryTokenStore } from '../src/stores/memory/index.ts';
 import { manualClock } from '../src/testing/index.ts';
-import type { TokenId, TokenRecord } from '../src/token.ts';
+import type { TokenId, TokenRecord } from '../src/token/record.ts';
 import { type KeyOptions, KeyRing } from '../src/values/keys.ts';
 import { maskValue, mintValue, readId, readValue, revealValue } from '../src/values/value.ts';
 import answers from './vectors/tokens.json' with { type: 'json' };

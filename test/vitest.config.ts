@@ -5,14 +5,15 @@ const growth = 'test/**/growth.test.ts';
 const faults = 'test/faults/**/*.test.ts';
 /** What starts processes or servers, looks at the built package, or takes long. */
 const long = [
-  'test/{cli,docs,examples,nightly,package}/**/*.test.ts',
-  'test/console/browser/*.test.ts',
-  'test/stores/{mysql,postgres,redis,sqlite-*,usage-*,lease-*}.test.ts',
-  'test/stores/redis/**/*.test.ts',
-  'test/stores/{lineage,lineage-*,rotation,transaction}.test.ts',
-  'test/recipes/**/*.test.ts',
+  'test/{docs,examples,nightly,package}/**/*.test.ts',
+  'test/app/{cli,server}/**/*.test.ts',
+  'test/app/console/browser/*.test.ts',
+  'test/stores/{mysql,postgres,redis}/*.test.ts',
+  'test/stores/sqlite/!(index).test.ts',
+  'test/stores/{usage,lease}-*.test.ts',
   'test/usage/engines.test.ts',
-  'test/http/{basic-auth,hostile,mounts,openapi-document,under-load}.test.ts',
+  'test/http/{hostile,under-load}.test.ts',
+  'test/http/{sign-in/basic-auth,description/document}.test.ts',
   'test/openapi/sources.test.ts',
   'test/scope/{entry,hostile,typed}.test.ts',
   'test/{docstrings,known-defects,regexes}.test.ts',

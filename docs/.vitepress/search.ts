@@ -2,7 +2,7 @@
 import { globSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import MiniSearch, { type Options, type SearchOptions } from 'minisearch';
-import { SERVE_SETTINGS, settingFacts } from '../../src/cli/settings.ts';
+import { SERVE_SETTINGS, settingFacts } from '../../src/app/server/settings.ts';
 
 /** Other words for what is under a heading. Where several pages share a word, all of them are found. */
 const KEYWORDS: Readonly<Record<string, string>> = {

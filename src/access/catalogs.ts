@@ -1,6 +1,6 @@
-import { withDeadline } from '../deadline.ts';
+import { withDeadline } from '../time/deadline.ts';
 import { TokenError } from '../errors.ts';
-import { type CatalogOption, isCatalog } from '../options.ts';
+import { type CatalogOption, isCatalog } from '../inputs/options.ts';
 import { toScope } from '../scope/grammar.ts';
 import type { KnownScopes, Scope, ScopeCatalog } from '../scope/index.ts';
 import {

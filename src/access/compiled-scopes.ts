@@ -1,4 +1,4 @@
-import { isLong } from '../list-size.ts';
+import { isLong } from '../token/size.ts';
 import { candidatesFor } from '../scope/filter.ts';
 import { safeParseScope } from '../scope/grammar.ts';
 import { type ReadRequest, type Scope, ScopeSet } from '../scope/index.ts';

@@ -1,7 +1,7 @@
-import { inTurns } from '../deadline.ts';
+import { inTurns } from '../time/deadline.ts';
 import { TokenError } from '../errors.ts';
 import type { Events } from '../events.ts';
-import type { IntrospectOptions } from '../input.ts';
+import type { IntrospectOptions } from '../inputs/types.ts';
 import type { AddressFault } from '../limits/blocks.ts';
 import type { LimitHit } from '../limits/leases.ts';
 import { isCounted, type Limits } from '../limits/limits.ts';
@@ -30,9 +30,9 @@ import {
   type TokenId,
   type TokenRecord,
   type Verdict,
-} from '../token.ts';
+} from '../token/record.ts';
 import type { UsageRecorder } from '../usage/recorder.ts';
-import { OTHER_SCOPES } from '../usage-store.ts';
+import { OTHER_SCOPES } from '../ports/usage-store.ts';
 import { type PresentedValue, proofOf, type Values } from '../values/value.ts';
 import { type AccountCatalogs, asFarAsKnown, askCatalog } from './catalogs.ts';
 import type { CompiledScopes } from './compiled-scopes.ts';

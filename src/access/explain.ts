@@ -1,6 +1,6 @@
 import { nameNeed } from '../scope/explain.ts';
 import type { KnownScopes, ReadRequest, RequestReason, Scope, ScopeSet } from '../scope/index.ts';
-import type { Explanation } from '../token.ts';
+import type { Explanation } from '../token/record.ts';
 import { safeTextOf, type ValueCheck } from './need.ts';
 
 /** Explains why a set of scopes does or does not allow something. */

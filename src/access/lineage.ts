@@ -1,7 +1,7 @@
 import type { RecordReader } from '../records/reader.ts';
 import type { ReadRequest, Scope } from '../scope/index.ts';
 import { atOnce, type Steps } from '../scope/steps.ts';
-import { stateOf, type TokenId, type TokenRecord } from '../token.ts';
+import { stateOf, type TokenId, type TokenRecord } from '../token/record.ts';
 import type { CompiledScopes } from './compiled-scopes.ts';
 
 /** The ancestors of a token, root first. `undefined` stands for one that had ended and was purged. */

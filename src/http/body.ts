@@ -1,5 +1,5 @@
-import { describeRounded, hasTooManyMembers, placeOf, roundedNumberIn } from '../json.ts';
-import { clearTimeout, setTimeout } from '../timers.ts';
+import { describeRounded, hasTooManyMembers, placeOf, roundedNumberIn } from '../text/json.ts';
+import { clearTimeout, setTimeout } from '../time/timers.ts';
 import { HttpError, overloaded } from './errors.ts';
 import type { Body, HttpRequest } from './request.ts';
 import type { Reservation } from './slots.ts';

@@ -6,7 +6,7 @@ import {
   SLOT_SHARE,
   STRANGER_SHARE,
 } from '../bounds.ts';
-import { clearTimeout, setTimeout } from '../timers.ts';
+import { clearTimeout, setTimeout } from '../time/timers.ts';
 import type { HttpRequest } from './request.ts';
 import { type Party, Reservation, Slots } from './slots.ts';
 

@@ -1,6 +1,6 @@
 import { REPORT_PAUSE_MS } from '../bounds.ts';
 import { notify } from '../events.ts';
-import { performance } from '../timers.ts';
+import { performance } from '../time/timers.ts';
 
 /** An error whose cause lies outside this code: a stack would only show where it was noticed. */
 export class StacklessError extends Error {

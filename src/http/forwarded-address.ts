@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod';
 import { AddressBlocks, parseAddress, readBlock } from '../limits/addresses.ts';
-import { checkOptions, strict } from '../schemas.ts';
+import { checkOptions, strict } from '../inputs/schemas.ts';
 import { readAddress, showBriefly } from './address.ts';
-import type { GuardedRequest } from './guard.ts';
+import type { GuardedRequest } from './guard/guard.ts';
 import { addressOf, ownForms } from './request.ts';
 
 /** The options of {@link forwardedAddress}. */

@@ -1,10 +1,10 @@
 import * as z from 'zod';
 import { MAX_TIMEOUT_MS } from '../bounds.ts';
-import { strict, wholeNumber } from '../schemas.ts';
+import { strict, wholeNumber } from '../inputs/schemas.ts';
 import type { TokenService } from '../service.ts';
-import type { Authenticate } from './basic-auth.ts';
-import { type FailureLimiter, isFailureLimiter } from './login-limiter.ts';
-import type { SessionAccount, SignIn } from './sign-in.ts';
+import type { Authenticate } from './sign-in/basic-auth.ts';
+import { type FailureLimiter, isFailureLimiter } from './sign-in/login-limiter.ts';
+import type { SessionAccount, SignIn } from './sign-in/sign-in.ts';
 
 /** The options of `tokenHandler`. */
 export interface TokenHandlerOptions {

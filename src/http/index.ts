@@ -6,10 +6,10 @@ export {
   type FixedAccountsOptions,
   fixedAccounts,
   hashPassword,
-} from './basic-auth.ts';
+} from './sign-in/basic-auth.ts';
 export type { HttpErrorCode } from './errors.ts';
 export { type ForwardedAddressOptions, forwardedAddress } from './forwarded-address.ts';
-export { type GracefulStopOptions, gracefulStop } from './graceful-stop.ts';
+export { type GracefulStopOptions, gracefulStop } from './node/graceful-stop.ts';
 export {
   type BearerGuard,
   type BearerGuardOptions,
@@ -20,7 +20,7 @@ export {
   type GuardOutcome,
   type GuardReason,
   type GuardRefusal,
-} from './guard.ts';
+} from './guard/guard.ts';
 export { type TokenHandler, tokenHandler } from './handler.ts';
 export type { TokenHandlerOptions } from './handler-options.ts';
 export {
@@ -30,14 +30,14 @@ export {
   failureLimiter,
   type PointsLimiter,
   remoteAddress,
-} from './login-limiter.ts';
-export { type ExpressGuard, expressGuard } from './middleware/express.ts';
-export { type FastifyGuard, type FastifyReplyLike, fastifyGuard } from './middleware/fastify.ts';
-export { type HonoContextLike, type HonoGuard, honoGuard } from './middleware/hono.ts';
-export { type KoaContextLike, type KoaGuard, koaGuard } from './middleware/koa.ts';
-export { type NestContextLike, type NestGuard, nestGuard } from './middleware/nest.ts';
-export { type NextGuard, nextGuard } from './middleware/next.ts';
-export type { RouteNeed } from './middleware/route.ts';
-export { type FetchHandler, type NodeRequest, toNodeListener } from './node.ts';
-export { sendResponse } from './sending.ts';
-export type { SessionAccount, SignIn } from './sign-in.ts';
+} from './sign-in/login-limiter.ts';
+export { type ExpressGuard, expressGuard } from './guard/express.ts';
+export { type FastifyGuard, type FastifyReplyLike, fastifyGuard } from './guard/fastify.ts';
+export { type HonoContextLike, type HonoGuard, honoGuard } from './guard/hono.ts';
+export { type KoaContextLike, type KoaGuard, koaGuard } from './guard/koa.ts';
+export { type NestContextLike, type NestGuard, nestGuard } from './guard/nest.ts';
+export { type NextGuard, nextGuard } from './guard/next.ts';
+export type { RouteNeed } from './guard/route.ts';
+export { type FetchHandler, type NodeRequest, toNodeListener } from './node/listener.ts';
+export { sendResponse } from './node/sending.ts';
+export type { SessionAccount, SignIn } from './sign-in/sign-in.ts';

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Send } from './sending.ts';
+import type { Send } from './node/sending.ts';
 
 /** A request from Fetch or from Node, as far as the service reads it. */
 export interface HttpRequest {

@@ -9,8 +9,8 @@ import {
   MAX_SCOPES,
 } from '../bounds.ts';
 import { isTokenError, type TokenError } from '../errors.ts';
-import { INSTANT_SCHEMA, parseInstant } from '../instant.ts';
-import { fields, got, readInput, secondsField, strict } from '../schemas.ts';
+import { INSTANT_SCHEMA, parseInstant } from '../inputs/instant.ts';
+import { fields, got, readInput, secondsField, strict } from '../inputs/schemas.ts';
 import {
   type JsonObject,
   type Lifetime,
@@ -18,8 +18,8 @@ import {
   TOKEN_STATES,
   type Token,
   type TokenLimits,
-} from '../token.ts';
-import { type Names, renamed, shown } from '../wording.ts';
+} from '../token/record.ts';
+import { type Names, renamed, shown } from '../text/wording.ts';
 import { HttpError } from './errors.ts';
 
 /** A JSON Schema, or another part of the OpenAPI document. */

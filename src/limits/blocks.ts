@@ -1,4 +1,4 @@
-import { copyText } from '../copy-text.ts';
+import { copyText } from '../text/copy.ts';
 import { AddressBlocks, parseAddress } from './addresses.ts';
 
 /** Why a token may not be used by a request, by the address of the request. */

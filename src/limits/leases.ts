@@ -8,10 +8,10 @@ import {
   MAX_EARLY_MS,
   MAX_LEASE,
 } from '../bounds.ts';
-import { withDeadline } from '../deadline.ts';
+import { withDeadline } from '../time/deadline.ts';
 import { storeOutage } from '../errors.ts';
-import { clearTimeout, delay, performance, queueMicrotask, setTimeout } from '../timers.ts';
-import type { TokenId, TokenLimits, TokenRecord } from '../token.ts';
+import { clearTimeout, delay, performance, queueMicrotask, setTimeout } from '../time/timers.ts';
+import type { TokenId, TokenLimits, TokenRecord } from '../token/record.ts';
 import type { CheckedLeaseStore } from './checked-lease-store.ts';
 import { endOfTotal, rateKey, totalKey, windowOf, windowStart } from './windows.ts';
 

@@ -1,7 +1,7 @@
 import { LEASE_KEPT_MS } from '../bounds.ts';
 import { type StoreFailure, TokenError } from '../errors.ts';
-import type { LeaseStore } from '../lease-store.ts';
-import type { TokenLimits, TokenRecord } from '../token.ts';
+import type { LeaseStore } from '../ports/lease-store.ts';
+import type { TokenLimits, TokenRecord } from '../token/record.ts';
 import { type AddressFault, CompiledBlocks } from './blocks.ts';
 import { CheckedLeaseStore } from './checked-lease-store.ts';
 import { Leases, type LimitHit } from './leases.ts';

@@ -1,5 +1,5 @@
 import { MAX_LIFETIME_SECONDS } from '../bounds.ts';
-import type { TokenId, TokenRecord } from '../token.ts';
+import type { TokenId, TokenRecord } from '../token/record.ts';
 
 /** The number of the window that contains an instant. Windows are counted from 1970. */
 export function windowOf(now: number, seconds: number): number {

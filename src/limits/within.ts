@@ -1,5 +1,5 @@
 import { TokenError } from '../errors.ts';
-import type { TokenLimits } from '../token.ts';
+import type { TokenLimits } from '../token/record.ts';
 import { AddressBlocks } from './addresses.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { DOCUMENT_DEADLINE_MS, MAX_DOCUMENT_BYTES } from '../bounds.ts';
-import { withDeadline } from '../deadline.ts';
+import { withDeadline } from '../time/deadline.ts';
 import { invalidOptions } from '../errors.ts';
 import { getOrMake } from '../scope/collections.ts';
 import { parseText } from './parser.ts';

@@ -2,7 +2,7 @@ import { isTokenError, unreadableOption } from '../errors.ts';
 import type { ScopeCatalog } from '../scope/catalog.ts';
 import { type CatalogDiff, diffCatalogs, type TokenScopes } from '../scope/diff.ts';
 import type { Scope } from '../scope/grammar.ts';
-import { isScopeError } from '../scope-refusals.ts';
+import { isScopeError } from '../inputs/scope-refusals.ts';
 import { operationsOf } from './document.ts';
 import { Entries, type OpenApiReading } from './entries.ts';
 import { Files, fileNameOf, readDocument, resolveRoot } from './files.ts';

@@ -6,7 +6,7 @@ import {
   type ListedState,
   type TokenId,
   type TokenRecord,
-} from '../token.ts';
+} from '../token/record.ts';
 import { newId, proofOf, readId, type Values } from '../values/value.ts';
 import { ChangeQueue, type MakeChange, type RecordChange, yieldIfLong } from './change-queue.ts';
 import type { CheckedStore } from './checked-store.ts';

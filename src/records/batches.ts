@@ -1,7 +1,7 @@
-import { nextTurn } from '../deadline.ts';
+import { nextTurn } from '../time/deadline.ts';
 import { isTokenError, TokenError } from '../errors.ts';
 import { notify } from '../events.ts';
-import { performance } from '../timers.ts';
+import { performance } from '../time/timers.ts';
 
 const MAX_HALVINGS = 3;
 

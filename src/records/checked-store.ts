@@ -1,4 +1,4 @@
-import { withDeadline } from '../deadline.ts';
+import { withDeadline } from '../time/deadline.ts';
 import {
   corruptStore,
   isTokenError,
@@ -19,10 +19,10 @@ import type {
   TokenCounts,
   TokenStore,
   Unsubscribe,
-} from '../store.ts';
-import { isCount } from '../store-answers.ts';
-import { performance } from '../timers.ts';
-import { isRecord, type TokenId, type TokenRecord } from '../token.ts';
+} from '../ports/token-store.ts';
+import { isCount } from '../token/answers.ts';
+import { performance } from '../time/timers.ts';
+import { isRecord, type TokenId, type TokenRecord } from '../token/record.ts';
 import { readId } from '../values/value.ts';
 
 /** How a store is called and checked. */

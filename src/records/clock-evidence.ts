@@ -1,5 +1,5 @@
-import { DAY_MS } from '../duration.ts';
-import { performance } from '../timers.ts';
+import { DAY_MS } from '../time/duration.ts';
+import { performance } from '../time/timers.ts';
 import type { CheckedStore } from './checked-store.ts';
 
 /** For so long a store may have been idle before this process began. */

@@ -1,7 +1,7 @@
 import { MAX_CURSOR_LENGTH } from '../bounds.ts';
 import { TokenError } from '../errors.ts';
-import type { Position } from '../store.ts';
-import type { TokenId } from '../token.ts';
+import type { Position } from '../ports/token-store.ts';
+import type { TokenId } from '../token/record.ts';
 import type { KeyRing } from '../values/keys.ts';
 
 /**

@@ -1,5 +1,5 @@
-import type { PageQuery } from '../store.ts';
-import type { TokenRecord } from '../token.ts';
+import type { PageQuery } from '../ports/token-store.ts';
+import type { TokenRecord } from '../token/record.ts';
 import type { KeyRing } from '../values/keys.ts';
 import type { CheckedStore } from './checked-store.ts';
 import { readCursor, writeCursor } from './cursor.ts';

@@ -1,9 +1,9 @@
 import { MAX_FOUND_TOGETHER } from '../bounds.ts';
 import { isTokenError } from '../errors.ts';
-import { copyMetadata } from '../metadata.ts';
-import type { Unsubscribe } from '../store.ts';
-import { idleDelay, nextTick, performance, queueMicrotask, setImmediate } from '../timers.ts';
-import { copyLimits, frozenList, type Proof, type TokenId, type TokenRecord } from '../token.ts';
+import { copyMetadata } from '../token/metadata.ts';
+import type { Unsubscribe } from '../ports/token-store.ts';
+import { idleDelay, nextTick, performance, queueMicrotask, setImmediate } from '../time/timers.ts';
+import { copyLimits, frozenList, type Proof, type TokenId, type TokenRecord } from '../token/record.ts';
 import { maskValue, type PresentedValue, proofOf } from '../values/value.ts';
 import type { ChangedIds, CheckedStore, Found } from './checked-store.ts';
 import { RecordWeights } from './weights.ts';

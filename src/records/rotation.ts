@@ -1,7 +1,7 @@
 import { isTokenError, TokenError } from '../errors.ts';
 import type { Events } from '../events.ts';
-import { performance } from '../timers.ts';
-import { expiryAfter, type Token, type TokenRecord } from '../token.ts';
+import { performance } from '../time/timers.ts';
+import { expiryAfter, type Token, type TokenRecord } from '../token/record.ts';
 import { maskValue, type PresentedValue, proofOf, type Values } from '../values/value.ts';
 import type { AccountRecords } from './account-records.ts';
 import type { MakeChange } from './change-queue.ts';

@@ -1,7 +1,7 @@
 import { MAX_RECORD_BYTES, SCAN_STEP } from '../bounds.ts';
 import { noScan } from '../errors.ts';
-import type { Position, TokenStore } from '../store.ts';
-import type { TokenRecord } from '../token.ts';
+import type { Position, TokenStore } from '../ports/token-store.ts';
+import type { TokenRecord } from '../token/record.ts';
 import type { CheckedStore } from './checked-store.ts';
 import { scan } from './scan.ts';
 

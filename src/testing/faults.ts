@@ -1,6 +1,6 @@
 import { TokenError } from '../errors.ts';
-import type { ScanQuery, TokenStore } from '../store.ts';
-import { setImmediate } from '../timers.ts';
+import type { ScanQuery, TokenStore } from '../ports/token-store.ts';
+import { setImmediate } from '../time/timers.ts';
 
 /** One call of a store. */
 export interface StoreCall {

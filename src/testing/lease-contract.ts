@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { LeaseStore, LeaseWant, UnspentLease } from '../lease-store.ts';
-import { delay } from '../timers.ts';
+import type { LeaseStore, LeaseWant, UnspentLease } from '../ports/lease-store.ts';
+import { delay } from '../time/timers.ts';
 import { contractCase } from './contract-case.ts';
 import { DAY, idOf, farLater as later, range } from './records.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { bytesOfLists } from '../list-size.ts';
-import { revoked } from '../revoked.ts';
-import type { CountQuery, PageQuery, PruneQuery, TokenCounts, TokenStore } from '../store.ts';
-import { type RecordState, TOKEN_STATES, type TokenId, type TokenRecord } from '../token.ts';
+import { bytesOfLists } from '../token/size.ts';
+import { revoked } from '../token/revoked.ts';
+import type { CountQuery, PageQuery, PruneQuery, TokenCounts, TokenStore } from '../ports/token-store.ts';
+import { type RecordState, TOKEN_STATES, type TokenId, type TokenRecord } from '../token/record.ts';
 
 // Records for the contract, and the comparisons that its promises share.
 

@@ -1,5 +1,5 @@
 import { isTokenError, TokenError } from '../errors.ts';
-import { revoked } from '../revoked.ts';
+import { revoked } from '../token/revoked.ts';
 import type {
   CountQuery,
   PageQuery,
@@ -9,8 +9,8 @@ import type {
   QuotaHolder,
   TokenCounts,
   TokenStore,
-} from '../store.ts';
-import { isListed, LISTED_STATES, type TokenId, type TokenRecord } from '../token.ts';
+} from '../ports/token-store.ts';
+import { isListed, LISTED_STATES, type TokenId, type TokenRecord } from '../token/record.ts';
 import {
   countOf,
   facts,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { MAX_COUNTED_SCOPES } from '../bounds.ts';
-import type { TokenId } from '../token.ts';
+import type { TokenId } from '../token/record.ts';
 import {
   OTHER_SCOPES,
   type UsageDelta,
@@ -8,7 +8,7 @@ import {
   type UsageStore,
   type UsageTotals,
   type UsedScope,
-} from '../usage-store.ts';
+} from '../ports/usage-store.ts';
 import { contractCase } from './contract-case.ts';
 import { idOf, farLater as later, range } from './records.ts';
 

@@ -1,7 +1,7 @@
+import type { UsageRecord } from '../ports/usage-store.ts';
 import { removable } from '../scope/removal.ts';
 import type { ScopeSet } from '../scope/set.ts';
-import type { TokenRecord } from '../token.ts';
-import type { UsageRecord } from '../usage-store.ts';
+import type { TokenRecord } from '../token/record.ts';
 
 /** The scopes of a token that it does not use, and all its other scopes. */
 export interface TokenAdvice {

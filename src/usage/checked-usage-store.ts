@@ -1,7 +1,7 @@
 import { corruptUsage, isTokenError } from '../errors.ts';
-import { isCount, isTime } from '../store-answers.ts';
-import { type StoreCallOptions, StoreCalls } from '../store-calls.ts';
-import type { TokenId } from '../token.ts';
+import { isCount, isTime } from '../token/answers.ts';
+import { type StoreCallOptions, StoreCalls } from '../ports/calls.ts';
+import type { TokenId } from '../token/record.ts';
 import type {
   CountedTokens,
   UsageDelta,
@@ -9,7 +9,7 @@ import type {
   UsageStore,
   UsageTotals,
   UsedScope,
-} from '../usage-store.ts';
+} from '../ports/usage-store.ts';
 import { totalsOf } from './counts.ts';
 
 /**

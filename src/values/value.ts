@@ -1,9 +1,9 @@
 import * as crypto from 'node:crypto';
 import { customRandom } from 'nanoid';
 import { MAX_FOREIGN_LENGTH } from '../bounds.ts';
-import { copyText } from '../copy-text.ts';
-import type { Proof, TokenId, TokenRecord } from '../token.ts';
-import { ID_LENGTH, isId } from '../token-id.ts';
+import { copyText } from '../text/copy.ts';
+import type { Proof, TokenId, TokenRecord } from '../token/record.ts';
+import { ID_LENGTH, isId } from '../token/id.ts';
 import { checkFormats, type ForeignFormat, readForeign } from './foreign.ts';
 import {
   ALPHABET,

@@ -27,7 +27,7 @@ import {
 } from '../../src/index.ts';
 import { ScopeSet } from '../../src/scope/index.ts';
 import { migrate, PostgresTokenStore } from '../../src/stores/postgres/index.ts';
-import { COLUMNS } from '../../src/stores/rows.ts';
+import { COLUMNS } from '../../src/stores/shared/rows.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { type Server, startServer } from '../servers.ts';
 import {

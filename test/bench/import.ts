@@ -12,7 +12,7 @@ const [rowCount = '1000000', store] = process.argv.slice(2);
 const ROWS = Number(rowCount);
 /** The service allows 10 000 tokens for each. */
 const ROWS_OF_ACCOUNT = 100;
-const main = new URL('../../src/cli/main.ts', import.meta.url).pathname;
+const main = new URL('../../src/app/cli/main.ts', import.meta.url).pathname;
 const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
 const file = join(folder, 'rows.jsonl');
 const place =

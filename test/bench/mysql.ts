@@ -3,10 +3,10 @@
 import { createHash } from 'node:crypto';
 import { createPool, type Pool, type RowDataPacket } from 'mysql2';
 import { TokenService } from '../../src/service.ts';
-import type { Position } from '../../src/store.ts';
+import type { Position } from '../../src/ports/token-store.ts';
 import { MysqlTokenStore, migrate } from '../../src/stores/mysql/index.ts';
-import { COLUMNS, toValues } from '../../src/stores/rows.ts';
-import type { TokenId, TokenRecord } from '../../src/token.ts';
+import { COLUMNS, toValues } from '../../src/stores/shared/rows.ts';
+import type { TokenId, TokenRecord } from '../../src/token/record.ts';
 import { generateKey } from '../../src/values/keys.ts';
 import { startServer } from '../servers.ts';
 import { byCallers, compare, jumping } from './measure.ts';

@@ -3,10 +3,10 @@
 // faster). `ROWS=10000000` measures the growth up to that many rows.
 import { Pool } from 'pg';
 import { TokenService } from '../../src/service.ts';
-import type { Position } from '../../src/store.ts';
+import type { Position } from '../../src/ports/token-store.ts';
 import { migrate, PostgresTokenStore } from '../../src/stores/postgres/index.ts';
-import { COLUMNS, toValues } from '../../src/stores/rows.ts';
-import type { TokenId, TokenRecord } from '../../src/token.ts';
+import { COLUMNS, toValues } from '../../src/stores/shared/rows.ts';
+import type { TokenId, TokenRecord } from '../../src/token/record.ts';
 import { generateKey } from '../../src/values/keys.ts';
 import { startServer } from '../servers.ts';
 import { byCallers, compare, compareSizes, jumping, wholeApi } from './measure.ts';

@@ -3,11 +3,11 @@
 import { Cluster, Redis } from 'ioredis';
 import { createClient, createCluster } from 'redis';
 import { TokenService } from '../../src/service.ts';
-import type { Position, TokenStore } from '../../src/store.ts';
+import type { Position, TokenStore } from '../../src/ports/token-store.ts';
 import { type RedisClient, RedisTokenStore } from '../../src/stores/redis/index.ts';
 import { entryOf, KeySpace } from '../../src/stores/redis/layout.ts';
 import { encodeRecord } from '../../src/stores/redis/record-codec.ts';
-import type { TokenId, TokenRecord } from '../../src/token.ts';
+import type { TokenId, TokenRecord } from '../../src/token/record.ts';
 import { generateKey } from '../../src/values/keys.ts';
 import { startCluster, startServer } from '../servers.ts';
 import { byCallers, compare, jumping, type Run } from './measure.ts';

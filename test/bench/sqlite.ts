@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { generateKey, TokenService } from '../../src/index.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
-import type { IssuedToken, TokenId } from '../../src/token.ts';
+import type { IssuedToken, TokenId } from '../../src/token/record.ts';
 import { newId } from '../../src/values/value.ts';
 import { wholeApi } from './measure.ts';
 

@@ -8,7 +8,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { fixedAccounts, tokenHandler } from '../../src/http/index.ts';
 import { generateKey, MemoryTokenStore, TokenService } from '../../src/index.ts';
-import type { TokenRecord } from '../../src/token.ts';
+import type { TokenRecord } from '../../src/token/record.ts';
 
 const ROUNDS = Number(process.env['ROUNDS'] ?? 200_000);
 const LOGINS = Number(process.env['LOGINS'] ?? 600);

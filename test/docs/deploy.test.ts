@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
 import packageJson from '../../package.json' with { type: 'json' };
-import { VARIABLES } from '../../src/cli/settings.ts';
-import { newFolder } from '../cli/support.ts';
+import { VARIABLES } from '../../src/app/server/settings.ts';
+import { newFolder } from '../app/cli/support.ts';
 
 const root = new URL('../../', import.meta.url);
 const read = (name: string) => readFileSync(new URL(`examples/deploy/${name}`, root), 'utf8');

@@ -1,8 +1,8 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, inject, it } from 'vitest';
-import { readRows } from '../../src/cli/import/rows.ts';
-import { type OldToken, SYSTEMS, type SystemName } from '../../src/cli/import/systems.ts';
+import { readRows } from '../../src/app/cli/import/rows.ts';
+import { type OldToken, SYSTEMS, type SystemName } from '../../src/app/cli/import/systems.ts';
 import { isTokenError } from '../../src/errors.ts';
 import { allOf } from '../support.ts';
 

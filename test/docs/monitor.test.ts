@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { Metrics } from '../../src/cli/metrics.ts';
-import { newFolder } from '../cli/support.ts';
+import { Metrics } from '../../src/app/server/metrics/metrics.ts';
+import { newFolder } from '../app/cli/support.ts';
 
 const root = new URL('../../', import.meta.url);
 const read = (name: string) => readFileSync(new URL(name, root), 'utf8');

@@ -6,7 +6,7 @@ import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import config from '../../docs/.vitepress/config.ts';
 import { examplesIn, PAGES, withExamples } from '../../docs/.vitepress/examples.ts';
 import { redact, scannerRules } from '../../src/index.ts';
-import { ALL_COMMANDS, newFolder, runInShell } from '../cli/support.ts';
+import { ALL_COMMANDS, newFolder, runInShell } from '../app/cli/support.ts';
 import { forge } from '../support.ts';
 
 const root = new URL('../../', import.meta.url);

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, inject, it } from 'vitest';
 import { CHECKSUM_START, ID_START, SECRET_START } from '../../src/values/format.ts';
-import { newFolder, runInShell } from '../cli/support.ts';
+import { newFolder, runInShell } from '../app/cli/support.ts';
 import { forge } from '../support.ts';
 
 const folder = new URL('../../examples/', import.meta.url);

@@ -6,7 +6,7 @@ import { Cluster, Redis } from 'ioredis';
 import { createPool } from 'mysql2';
 import pg from 'pg';
 import { createClient, createCluster } from 'redis';
-import { withDeadline } from '../../src/deadline.ts';
+import { withDeadline } from '../../src/time/deadline.ts';
 import type { TokenStore } from '../../src/index.ts';
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';

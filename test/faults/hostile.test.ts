@@ -5,7 +5,7 @@ import { Agent, request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { newFolder, serve } from '../cli/support.ts';
+import { newFolder, serve } from '../app/cli/support.ts';
 
 /** Seconds per attack; set `HOSTILE_SECONDS=60` for longer ones. */
 const SECONDS = Number(process.env['HOSTILE_SECONDS'] ?? 4);

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { doctor, generateKey, isTokenError, TokenService } from '../../src/index.ts';
-import type { TokenRecord } from '../../src/token.ts';
+import type { TokenRecord } from '../../src/token/record.ts';
 import { OTHER_SCOPE, SCOPE } from '../support.ts';
 import * as engines from './engines.ts';
 

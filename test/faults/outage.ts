@@ -1,7 +1,7 @@
 // Checks of a service while its store is down and after it is back, which report what is violated.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
-import { withDeadline } from '../../src/deadline.ts';
+import { withDeadline } from '../../src/time/deadline.ts';
 import { type IssuedToken, isTokenError, type TokenService } from '../../src/index.ts';
 import { NO_ID, OTHER_SCOPE, SCOPE } from '../support.ts';
 

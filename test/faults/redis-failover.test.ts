@@ -8,7 +8,7 @@ import {
   RedisTokenStore,
 } from '../../src/stores/redis/index.ts';
 import { shardOf } from '../../src/stores/redis/layout.ts';
-import type { TokenRecord } from '../../src/token.ts';
+import type { TokenRecord } from '../../src/token/record.ts';
 import { type Cluster, isInstalled, type Server, startCluster } from '../servers.ts';
 import { CREATED as NOW, newRecord } from '../stores/support.ts';
 

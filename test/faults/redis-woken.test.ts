@@ -3,7 +3,7 @@ import { createCluster } from 'redis';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RedisClient, RedisTokenStore } from '../../src/stores/redis/index.ts';
 import { KeySpace, shardOf } from '../../src/stores/redis/layout.ts';
-import type { TokenId, TokenRecord } from '../../src/token.ts';
+import type { TokenId, TokenRecord } from '../../src/token/record.ts';
 import { type Cluster, isInstalled, type Server, startCluster } from '../servers.ts';
 import { newRecord } from '../stores/support.ts';
 

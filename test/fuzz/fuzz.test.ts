@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readBasic } from '../../src/http/basic-auth.ts';
+import { readBasic } from '../../src/http/sign-in/basic-auth.ts';
 import { bearerGuard, tokenHandler } from '../../src/http/index.ts';
 import { type ScopeRequest, ScopeSet, safeParseScope } from '../../src/scope/index.ts';
 import { BLOCK, blocksOf, fuzz } from './fuzz.ts';

@@ -1,6 +1,6 @@
 // Everything that takes input from strangers, with the rules that must hold for any input. Inputs are valid
 // ones with a few small defects: the first check would refuse entirely random ones.
-import { readBasic } from '../../src/http/basic-auth.ts';
+import { readBasic } from '../../src/http/sign-in/basic-auth.ts';
 import { bearerGuard, type GuardedRequest, tokenHandler } from '../../src/http/index.ts';
 import {
   isTokenError,

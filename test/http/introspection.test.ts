@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { failureLimiter, fixedAccounts, type SignIn } from '../../src/http/index.ts';
 import { generateKey, TokenError } from '../../src/index.ts';
 import { RecordingStore } from '../support.ts';
-import { watchScrypt } from './scrypt.ts';
+import { watchScrypt } from './sign-in/scrypt.ts';
 import {
   asForm,
   basic,

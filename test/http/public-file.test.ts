@@ -1,6 +1,6 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { tokenConsole } from '../../src/console/index.ts';
+import { tokenConsole } from '../../src/app/console/index.ts';
 import { publicFile } from '../../src/http/public-file.ts';
 import { fromFetch, ownForms } from '../../src/http/request.ts';
 import type { HttpResponse } from '../../src/http/responses.ts';

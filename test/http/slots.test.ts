@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { fromFetch, ownForms } from '../../src/http/request.ts';
 import { Reservation, Slots } from '../../src/http/slots.ts';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import {
   asForm,
   basic,

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { remoteAddress, toNodeListener } from '../../src/http/index.ts';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { basic, CATALOG, ORDERS, PASSWORD, type SetUpOptions, setUp } from './support.ts';
 
 /** The slots of each kind: a stranger's address has 4 of them, a known one 16. */

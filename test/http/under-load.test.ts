@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { failureLimiter, fixedAccounts, hashPassword } from '../../src/http/index.ts';
 import { manualClock } from '../../src/testing/index.ts';
 import { lookAtErrors } from '../canary.ts';
-import { watchScrypt } from './scrypt.ts';
+import { watchScrypt } from './sign-in/scrypt.ts';
 import { basic, expectFailure, PASSWORD, type SetUpOptions, setUp } from './support.ts';
 
 const ADDRESS = 'x-address';

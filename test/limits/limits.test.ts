@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { TokenEvent } from '../../src/events.ts';
 import { TokenService } from '../../src/service.ts';
-import type { IssuedToken, TokenLimits, Verdict } from '../../src/token.ts';
+import type { IssuedToken, TokenLimits, Verdict } from '../../src/token/record.ts';
 import { codeOf, K1, OTHER_SCOPE, recordOf, SCOPE, setUp } from '../support.ts';
 import { type LimitSetting, RecordingLeases, setUpLimits } from './support.ts';
 

@@ -34,8 +34,8 @@ export const PARTS = {
   diff: { mutate: ['src/scope/diff.ts'], tests: ['test/scope/diff.test.ts'] },
   typed: { mutate: ['src/scope/typed.ts'], tests: ['test/scope/typed.test.ts'] },
   token: {
-    mutate: ['src/token.ts'],
-    tests: ['test/token.test.ts', 'test/service/!(time|growth).test.ts'],
+    mutate: ['src/token/*.ts'],
+    tests: ['test/token/*.test.ts', 'test/service/!(time|growth).test.ts'],
   },
   values: {
     mutate: ['src/values/!(safe-url|scanner).ts'],
@@ -69,16 +69,17 @@ export const PARTS = {
     tests: ['test/usage/{advice,forget,recorder,review,usage}.test.ts'],
   },
   service: {
-    mutate: ['src/{service,issuance,events,schemas,options,clock,scope-refusals,list-size}.ts'],
+    mutate: ['src/{service,events}.ts', 'src/{inputs,time}/*.ts'],
     tests: [
       'test/service/!(time|growth).test.ts',
-      'test/{clock,events}.test.ts',
+      'test/events.test.ts',
+      'test/{inputs,time}/*.test.ts',
       'test/limits/limits.test.ts',
       'test/usage/{advice,usage}.test.ts',
     ],
   },
   checks: {
-    mutate: ['src/{checks,upkeep,derivation,imports,review}.ts'],
+    mutate: ['src/{checks,upkeep}.ts', 'src/verbs/*.ts'],
     tests: [
       'test/service/{derive,import,lineage,list,quotas,reseal,states,stats,trouble,upkeep,verify}.test.ts',
       'test/limits/limits.test.ts',
@@ -88,23 +89,24 @@ export const PARTS = {
     ],
   },
   memory: {
-    mutate: ['src/stores/memory.ts', 'src/store.ts'],
-    tests: ['test/stores/memory.test.ts', 'test/service/list.test.ts'],
+    mutate: ['src/stores/memory/index.ts', 'src/ports/*.ts'],
+    tests: ['test/stores/memory/index.test.ts', 'test/service/list.test.ts'],
   },
   scanner: {
     mutate: ['src/values/{safe-url,scanner}.ts'],
     tests: ['test/values/{safe-url,scanner}.test.ts'],
   },
   http: {
-    mutate: ['src/http/!(openapi-*|docs-page).ts'],
+    mutate: ['src/http/{,guard/,node/,sign-in/}*.ts'],
     // The others run frameworks, or belong to the next part.
     tests: [
-      'test/http/!(growth|under-load|fuzz|hostile|raw|docs-page|mounts|middleware|openapi-document|openapi-client).test.ts',
+      'test/http/!(growth|under-load|fuzz|hostile|raw).test.ts',
+      'test/http/{guard,node,sign-in}/!(mounts|middleware|routers).test.ts',
     ],
   },
   description: {
-    mutate: ['src/http/openapi-*.ts', 'src/http/docs-page.ts'],
-    tests: ['test/http/{openapi-document,docs-page}.test.ts'],
+    mutate: ['src/http/description/*.ts'],
+    tests: ['test/http/description/{document,page}.test.ts'],
   },
   openapi: {
     mutate: ['src/openapi/*.ts'],

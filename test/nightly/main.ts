@@ -109,7 +109,7 @@ const JOBS: readonly Job[] = [
     servers: true,
     only: '4 processes',
   }),
-  tests('console', ['console/browser/scale.test.ts'], ['CONSOLE_TOKENS', 10_000], {
+  tests('console', ['app/console/browser/scale.test.ts'], ['CONSOLE_TOKENS', 10_000], {
     project: 'long',
     isAlone: true,
   }),

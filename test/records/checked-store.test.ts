@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { TokenError } from '../../src/errors.ts';
 import { CheckedStore } from '../../src/records/checked-store.ts';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { newRecord } from '../stores/support.ts';
 import { codeOf, RecordingStore, refusalOf } from '../support.ts';
 

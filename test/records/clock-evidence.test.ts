@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CheckedStore } from '../../src/records/checked-store.ts';
 import { ClockEvidence } from '../../src/records/clock-evidence.ts';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { newRecord } from '../stores/support.ts';
 import { DatedStore } from '../support.ts';
 

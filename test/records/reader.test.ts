@@ -5,10 +5,10 @@ import { type StoreFailure, TokenError } from '../../src/errors.ts';
 import type { TokenEvent } from '../../src/events.ts';
 import { CheckedStore } from '../../src/records/checked-store.ts';
 import { CachedRecord, type CacheLimits, RecordReader } from '../../src/records/reader.ts';
-import type { TokenStore, Unsubscribe } from '../../src/store.ts';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import type { TokenStore, Unsubscribe } from '../../src/ports/token-store.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { manualClock } from '../../src/testing/index.ts';
-import type { IssuedToken, TokenId, TokenRecord } from '../../src/token.ts';
+import type { IssuedToken, TokenId, TokenRecord } from '../../src/token/record.ts';
 import { newRecord } from '../stores/support.ts';
 import {
   codeOf,

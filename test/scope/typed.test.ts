@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { catalogTypes } from '../../src/cli/catalog-types.ts';
+import { catalogTypes } from '../../src/app/cli/catalog-types.ts';
 import { ScopeCatalog } from '../../src/scope/catalog.ts';
 import { ScopeError } from '../../src/scope/errors.ts';
 import { defineCatalog, scopeIn } from '../../src/scope/typed.ts';

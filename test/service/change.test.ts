@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { TokenEvent } from '../../src/events.ts';
-import type { ChangeOptions, ModifyInput, PatchInput } from '../../src/input.ts';
+import type { ChangeOptions, ModifyInput, PatchInput } from '../../src/inputs/types.ts';
 import { ScopeCatalog } from '../../src/scope/index.ts';
 import type { TokenService } from '../../src/service.ts';
-import type { IssuedToken, Token, TokenRecord } from '../../src/token.ts';
+import type { IssuedToken, Token, TokenRecord } from '../../src/token/record.ts';
 import {
   codeOf,
   forge,

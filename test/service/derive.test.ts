@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { TokenEvent } from '../../src/events.ts';
 import { TokenService } from '../../src/service.ts';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
-import { MemoryLeaseStore } from '../../src/stores/memory-leases.ts';
-import { MemoryUsageStore } from '../../src/stores/memory-usage.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
+import { MemoryLeaseStore } from '../../src/stores/memory/leases.ts';
+import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
 import { manualClock } from '../../src/testing/index.ts';
-import type { IssuedToken, TokenLimits } from '../../src/token.ts';
+import type { IssuedToken, TokenLimits } from '../../src/token/record.ts';
 import {
   allOf,
   codeOf,

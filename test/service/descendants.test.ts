@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { isTokenError } from '../../src/errors.ts';
 import type { TokenEvent } from '../../src/events.ts';
-import { MemoryLeaseStore } from '../../src/stores/memory-leases.ts';
-import type { IssuedToken } from '../../src/token.ts';
+import { MemoryLeaseStore } from '../../src/stores/memory/leases.ts';
+import type { IssuedToken } from '../../src/token/record.ts';
 import { allOf, codeOf, OTHER_SCOPE, SCOPE, setUp } from '../support.ts';
 
 const NEED = { scope: SCOPE };

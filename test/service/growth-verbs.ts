@@ -2,9 +2,9 @@
 import { onTestFinished } from 'vitest';
 import { ScopeCatalog } from '../../src/scope/index.ts';
 import { TokenService } from '../../src/service.ts';
-import type { TokenStore } from '../../src/store.ts';
+import type { TokenStore } from '../../src/ports/token-store.ts';
 import { manualClock } from '../../src/testing/index.ts';
-import type { IssuedToken, TokenId } from '../../src/token.ts';
+import type { IssuedToken, TokenId } from '../../src/token/record.ts';
 import type { CallSurface } from '../growth.ts';
 import { K1 } from '../support.ts';
 

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { TokenError } from '../../src/errors.ts';
 import type { TokenEvent } from '../../src/events.ts';
-import type { ImportInput, RefusedRow } from '../../src/input.ts';
+import type { ImportInput, RefusedRow } from '../../src/inputs/types.ts';
 import { TokenService } from '../../src/service.ts';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
-import { MemoryUsageStore } from '../../src/stores/memory-usage.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
+import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
 import { manualClock } from '../../src/testing/index.ts';
 import { formats } from '../../src/values/foreign.ts';
 import {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { TokenError } from '../../src/errors.ts';
-import type { CatalogOption } from '../../src/options.ts';
+import type { CatalogOption } from '../../src/inputs/options.ts';
 import { ScopeCatalog } from '../../src/scope/index.ts';
-import type { TokenRecord } from '../../src/token.ts';
+import type { TokenRecord } from '../../src/token/record.ts';
 import {
   codeOf,
   expectNoSecret,

@@ -1,6 +1,6 @@
 // A token with many descendants, and the answers of a service about them.
 import type { TokenService } from '../../src/service.ts';
-import type { IssuedToken } from '../../src/token.ts';
+import type { IssuedToken } from '../../src/token/record.ts';
 import { SCOPE } from '../support.ts';
 
 const NEED = { scope: SCOPE };

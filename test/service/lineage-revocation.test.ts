@@ -1,10 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { TokenService } from '../../src/service.ts';
-import type { TokenStore } from '../../src/store.ts';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import type { TokenStore } from '../../src/ports/token-store.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { manualClock } from '../../src/testing/index.ts';
-import type { TokenId } from '../../src/token.ts';
+import type { TokenId } from '../../src/token/record.ts';
 import { K1, RecordingStore } from '../support.ts';
 import { acceptedFromMemory, answersTo, newFamily } from './large-family.ts';
 import { forgettingAncestors } from './lineage-schedules.ts';

@@ -2,13 +2,13 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { isTokenError } from '../../src/errors.ts';
-import type { LeaseStore } from '../../src/lease-store.ts';
+import type { LeaseStore } from '../../src/ports/lease-store.ts';
 import { covers } from '../../src/scope/index.ts';
 import { TokenService } from '../../src/service.ts';
-import type { TokenStore } from '../../src/store.ts';
-import { MemoryLeaseStore } from '../../src/stores/memory-leases.ts';
+import type { TokenStore } from '../../src/ports/token-store.ts';
+import { MemoryLeaseStore } from '../../src/stores/memory/leases.ts';
 import { type ManualClock, manualClock } from '../../src/testing/index.ts';
-import type { Token, TokenId } from '../../src/token.ts';
+import type { Token, TokenId } from '../../src/token/record.ts';
 import { K1 } from '../support.ts';
 
 const MAX_STALE_MS = 1000;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ScopeCatalog } from '../../src/scope/index.ts';
 import { TokenService } from '../../src/service.ts';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { K1 } from '../support.ts';
 
 const RUNS = Number(process.env['LAW_RUNS'] ?? 200);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import {
   faultsOf,
   forgettingAncestors,

@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { ListInput } from '../../src/input.ts';
+import type { ListInput } from '../../src/inputs/types.ts';
 import type { TokenService } from '../../src/service.ts';
-import type { PageQuery, PurgeQuery } from '../../src/store.ts';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
-import type { Token, TokenId } from '../../src/token.ts';
+import type { PageQuery, PurgeQuery } from '../../src/ports/token-store.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
+import type { Token, TokenId } from '../../src/token/record.ts';
 import { newRecord } from '../stores/support.ts';
 import {
   allOf,

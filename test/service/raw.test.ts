@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { isTokenError } from '../../src/errors.ts';
 import { TokenService } from '../../src/service.ts';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
-import { isRecord } from '../../src/token.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
+import { isRecord } from '../../src/token/record.ts';
 import { K1, recordOf, refusalOf, SCOPE, setUp } from '../support.ts';
 
 /** The error of a hostile argument. It must never reach the caller. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { TokenService } from '../../src/service.ts';
-import type { TokenRecord } from '../../src/token.ts';
+import type { TokenRecord } from '../../src/token/record.ts';
 import type { KeyOptions } from '../../src/values/keys.ts';
 import { sealingKid } from '../../src/values/value.ts';
 import { fixedSecret, K1, K2, OTHER_SCOPE, recordOf, refusalOf, SCOPE, setUp } from '../support.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { PatchInput } from '../../src/input.ts';
+import type { PatchInput } from '../../src/inputs/types.ts';
 import { ScopeCatalog } from '../../src/scope/index.ts';
 import { codeOf, refusalOf, setUp, YEAR } from '../support.ts';
 

@@ -2,11 +2,11 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { TokenEvent } from '../../src/events.ts';
-import type { PatchInput } from '../../src/input.ts';
+import type { PatchInput } from '../../src/inputs/types.ts';
 import { TokenService } from '../../src/service.ts';
-import type { TokenStore } from '../../src/store.ts';
+import type { TokenStore } from '../../src/ports/token-store.ts';
 import { manualClock, withFaults } from '../../src/testing/index.ts';
-import type { TokenRecord } from '../../src/token.ts';
+import type { TokenRecord } from '../../src/token/record.ts';
 import { K1, OTHER_SCOPE, partsOf, reference, SCOPE } from '../support.ts';
 
 const NEED = { scope: SCOPE };

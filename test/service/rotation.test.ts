@@ -2,10 +2,10 @@ import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { TokenEvent } from '../../src/events.ts';
-import type { RotateOptions } from '../../src/input.ts';
+import type { RotateOptions } from '../../src/inputs/types.ts';
 import { TokenService } from '../../src/service.ts';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
-import type { IssuedToken, RotatedToken, TokenRecord } from '../../src/token.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
+import type { IssuedToken, RotatedToken, TokenRecord } from '../../src/token/record.ts';
 import {
   codeOf,
   K1,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { bearerGuard } from '../../src/http/index.ts';
 import { ScopeCatalog } from '../../src/scope/index.ts';
 import { TokenService } from '../../src/service.ts';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { K1 } from '../support.ts';
 
 const LIST = 'GET:shop.example/orders$';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { TokenEvent } from '../../src/events.ts';
 import { isTokenError, MemoryUsageStore } from '../../src/index.ts';
-import type { IssuedToken, Token } from '../../src/token.ts';
+import type { IssuedToken, Token } from '../../src/token/record.ts';
 import { codeOf, OTHER_SCOPE, recordOf, SCOPE, type Setting, setUp } from '../support.ts';
 
 const NEED = { scope: SCOPE };

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { manualClock } from '../../src/testing/index.ts';
-import type { Lifetime } from '../../src/token.ts';
+import type { Lifetime } from '../../src/token/record.ts';
 import { codeOf, recordOf, refusalOf, SCOPE, setUp, YEAR } from '../support.ts';
 
 const NEED = { scope: SCOPE };

@@ -1,12 +1,12 @@
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { TokenError } from '../../src/errors.ts';
-import type { TokenServiceOptions } from '../../src/options.ts';
+import type { TokenServiceOptions } from '../../src/inputs/options.ts';
 import { TokenService } from '../../src/service.ts';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
-import { MemoryLeaseStore } from '../../src/stores/memory-leases.ts';
-import { MemoryUsageStore } from '../../src/stores/memory-usage.ts';
-import type { IssuedToken, TokenId, TokenRecord } from '../../src/token.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
+import { MemoryLeaseStore } from '../../src/stores/memory/leases.ts';
+import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
+import type { IssuedToken, TokenId, TokenRecord } from '../../src/token/record.ts';
 import { KeyRing } from '../../src/values/keys.ts';
 import { unseen } from '../canary.ts';
 import {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Need } from '../../src/access/need.ts';
-import type { VerifyOptions } from '../../src/input.ts';
+import type { VerifyOptions } from '../../src/inputs/types.ts';
 import { ScopeCatalog } from '../../src/scope/index.ts';
 import type { TokenService } from '../../src/service.ts';
 import {

@@ -9,10 +9,10 @@ import type {
   ScanQuery,
   TokenCounts,
   TokenStore,
-} from '../../src/store.ts';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
+} from '../../src/ports/token-store.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { storeContract } from '../../src/testing/index.ts';
-import { isListed, type TokenId, type TokenRecord } from '../../src/token.ts';
+import { isListed, type TokenId, type TokenRecord } from '../../src/token/record.ts';
 
 type Found = (TokenRecord | undefined)[];
 

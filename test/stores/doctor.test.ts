@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { measureSkew } from '../../src/stores/doctor.ts';
+import { measureSkew } from '../../src/stores/shared/doctor.ts';
 
 const ASKED = Date.parse('2100-01-01T00:00:00.000Z');
 const ROUND_TRIP_MS = 1900;

@@ -1,5 +1,5 @@
-import { pendingText } from '../../src/stores/pending.ts';
-import type { TokenId, TokenRecord } from '../../src/token.ts';
+import { pendingText } from '../../src/stores/shared/pending.ts';
+import type { TokenId, TokenRecord } from '../../src/token/record.ts';
 import { CREATED, newRecord } from './support.ts';
 
 // Rows of earlier schema versions, which do not have all columns.

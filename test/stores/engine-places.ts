@@ -1,8 +1,8 @@
 // A place for the tokens of a test, on each engine.
 import { randomBytes } from 'node:crypto';
 import { inject, onTestFinished } from 'vitest';
-import type { TokenStore } from '../../src/store.ts';
-import { newFile } from './sqlite-handles.ts';
+import type { TokenStore } from '../../src/ports/token-store.ts';
+import { newFile } from './sqlite/handles.ts';
 import { openStore, prepareStore, type StoreEngine, type StorePlace } from './store-engines.ts';
 
 const servers = inject('servers');

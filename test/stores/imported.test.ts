@@ -7,13 +7,13 @@ import { createPool } from 'mysql2/promise';
 import { Pool } from 'pg';
 import { generateAPIKey } from 'prefixed-api-key';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
-import { storeTarget } from '../../src/cli/stores/open.ts';
+import { storeTarget } from '../../src/app/server/stores/open.ts';
 import { TokenService } from '../../src/service.ts';
-import type { TokenStore } from '../../src/store.ts';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import type { TokenStore } from '../../src/ports/token-store.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { formats } from '../../src/values/foreign.ts';
-import { engines, newStore } from '../cli/databases.ts';
-import { newFolder } from '../cli/support.ts';
+import { engines, newStore } from '../app/server/databases.ts';
+import { newFolder } from '../app/cli/support.ts';
 import type { Engine } from '../servers.ts';
 import { K1, SCOPE, spoiled } from '../support.ts';
 

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
-import type { LeaseStore, LeaseWant } from '../../src/lease-store.ts';
+import type { LeaseStore, LeaseWant } from '../../src/ports/lease-store.ts';
 import { windowOf, windowStart } from '../../src/limits/windows.ts';
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';

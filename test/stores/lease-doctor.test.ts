@@ -4,7 +4,7 @@ import { createPool } from 'mysql2';
 import pg from 'pg';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { doctor, MemoryLeaseStore } from '../../src/index.ts';
-import type { LeaseStore, LeaseWant } from '../../src/lease-store.ts';
+import type { LeaseStore, LeaseWant } from '../../src/ports/lease-store.ts';
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
 import { SqliteLeaseStore } from '../../src/stores/sqlite/index.ts';

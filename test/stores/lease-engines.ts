@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { Cluster, Redis } from 'ioredis';
 import { createPool } from 'mysql2';
 import pg from 'pg';
-import type { LeaseStore } from '../../src/lease-store.ts';
+import type { LeaseStore } from '../../src/ports/lease-store.ts';
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
 import { RedisLeaseStore } from '../../src/stores/redis/index.ts';

@@ -2,10 +2,10 @@ import { copyFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { Clock } from '../../src/clock.ts';
-import type { LeaseStore, LeaseWant, UnspentLease } from '../../src/lease-store.ts';
+import type { Clock } from '../../src/time/clock.ts';
+import type { LeaseStore, LeaseWant, UnspentLease } from '../../src/ports/lease-store.ts';
 import { windowOf, windowStart } from '../../src/limits/windows.ts';
-import { MemoryLeaseStore } from '../../src/stores/memory-leases.ts';
+import { MemoryLeaseStore } from '../../src/stores/memory/leases.ts';
 import {
   SqliteLeaseStore,
   SqliteTokenStore,
@@ -13,7 +13,7 @@ import {
 } from '../../src/stores/sqlite/index.ts';
 import { leaseContract, manualClock } from '../../src/testing/index.ts';
 import { codeOf, SCOPE, setUp } from '../support.ts';
-import { newFile, opened, PLACES } from './sqlite-handles.ts';
+import { newFile, opened, PLACES } from './sqlite/handles.ts';
 
 /** In seconds. */
 const DAY = 86_400;

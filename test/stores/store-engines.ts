@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { Cluster, Redis } from 'ioredis';
 import { createPool } from 'mysql2';
 import pg from 'pg';
-import type { TokenStore } from '../../src/store.ts';
+import type { TokenStore } from '../../src/ports/token-store.ts';
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
 import { RedisTokenStore } from '../../src/stores/redis/index.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { isTokenError } from '../../src/errors.ts';
-import type { TokenId, TokenRecord } from '../../src/token.ts';
+import type { TokenId, TokenRecord } from '../../src/token/record.ts';
 
 export const CREATED = new Date('2100-01-01T00:00:00.000Z');
 

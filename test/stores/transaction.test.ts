@@ -4,7 +4,7 @@ import mysql from 'mysql2/promise';
 import pg from 'pg';
 import { beforeAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import { generateKey, type TokenEvent, TokenService } from '../../src/index.ts';
-import type { TokenStore } from '../../src/store.ts';
+import type { TokenStore } from '../../src/ports/token-store.ts';
 import * as mysqlStore from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
 import { refusalOf } from '../support.ts';

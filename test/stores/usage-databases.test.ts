@@ -7,8 +7,8 @@ import { generateKey, MemoryTokenStore, TokenService, type UsageStore } from '..
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
 import { usageContract } from '../../src/testing/index.ts';
-import type { TokenId } from '../../src/token.ts';
-import type { UsageDelta } from '../../src/usage-store.ts';
+import type { TokenId } from '../../src/token/record.ts';
+import type { UsageDelta } from '../../src/ports/usage-store.ts';
 import { codeOf, SCOPE } from '../support.ts';
 import {
   type DatabaseHost,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { faults, type StoreFault, storeContract, withFaults } from '../../src/testing/index.ts';
 import { codeOf, recordOf, SCOPE, setUp } from '../support.ts';

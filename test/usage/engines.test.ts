@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { TokenService } from '../../src/service.ts';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { manualClock } from '../../src/testing/index.ts';
-import type { TokenId } from '../../src/token.ts';
+import type { TokenId } from '../../src/token/record.ts';
 import { K1, OTHER_SCOPE, SCOPE } from '../support.ts';
 import { type OpenedUsage, placeOn, USAGE_ENGINES, type UsageEngine } from './engines.ts';
 

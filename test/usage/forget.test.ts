@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { PurgeQuery } from '../../src/store.ts';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
+import type { PurgeQuery } from '../../src/ports/token-store.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { codeOf, OTHER_SCOPE, SCOPE } from '../support.ts';
 import { setUpUsage, type UsageSetting, verifyTimes } from './support.ts';
 

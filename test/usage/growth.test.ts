@@ -2,15 +2,15 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Events } from '../../src/events.ts';
-import { MemoryUsageStore } from '../../src/stores/memory-usage.ts';
-import type { TokenId } from '../../src/token.ts';
+import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
+import type { TokenId } from '../../src/token/record.ts';
 import { UsageRecorder } from '../../src/usage/recorder.ts';
 import { Tally } from '../../src/usage/tally.ts';
 import { NEAR_LINEAR, slopeOf } from '../growth.ts';
 import { SCOPE } from '../support.ts';
 import { FLUSH_MS, turns } from './support.ts';
 
-vi.mock('../../src/timers.ts', () => import('../live-timers.ts'));
+vi.mock('../../src/time/timers.ts', () => import('../live-timers.ts'));
 
 const PER_SECOND = 10_000;
 /** Long enough for the tally to fill up and for its map to reach the final size. */

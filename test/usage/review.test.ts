@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { ReviewInput } from '../../src/input.ts';
+import type { ReviewInput } from '../../src/inputs/types.ts';
 import { ScopeCatalog } from '../../src/scope/index.ts';
 import type { TokenService } from '../../src/service.ts';
-import { MemoryTokenStore } from '../../src/stores/memory.ts';
-import { MemoryUsageStore } from '../../src/stores/memory-usage.ts';
-import type { IssuedToken, TokenRecord } from '../../src/token.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
+import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
+import type { IssuedToken, TokenRecord } from '../../src/token/record.ts';
 import type { TokenFinding } from '../../src/usage/findings.ts';
 import {
   allOf,

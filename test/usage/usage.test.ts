@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { MemoryUsageStore } from '../../src/stores/memory-usage.ts';
+import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
 import { codeOf, NO_ID, OTHER_SCOPE, refusalOf, SCOPE, setUp } from '../support.ts';
 import { setUpUsage, verifyTimes } from './support.ts';
 

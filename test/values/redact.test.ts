@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { TokenId } from '../../src/token.ts';
+import type { TokenId } from '../../src/token/record.ts';
 import { type ForeignFormat, formats } from '../../src/values/foreign.ts';
 import { KeyRing } from '../../src/values/keys.ts';
 import { redact, redactor } from '../../src/values/redact.ts';

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import type { TokenId, TokenRecord } from '../../src/token.ts';
+import type { TokenId, TokenRecord } from '../../src/token/record.ts';
 import { KeyRing } from '../../src/values/keys.ts';
 import {
   maskValue,

@@ -1,5 +1,5 @@
 // The page about the command line, from the commands themselves.
-import { COMMANDS } from '../../../src/cli/commands/index.ts';
+import { COMMANDS } from '../../../src/app/cli/commands/index.ts';
 import { block, opening, safe, sentence, tableOf } from './text.ts';
 
 const LEAD = `\`npx tokenwright\` runs the service and looks after its tokens, keys, catalogs and database. \`npx tokenwright <command> --help\` prints what this page shows.

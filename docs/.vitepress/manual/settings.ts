@@ -1,5 +1,5 @@
 // The page about settings, from the table that `serve` reads.
-import { OTHER_VARIABLES, SERVE_SETTINGS, settingFacts } from '../../../src/cli/settings.ts';
+import { OTHER_VARIABLES, SERVE_SETTINGS, settingFacts } from '../../../src/app/server/settings.ts';
 import { opening, safe, sentence, tableOf } from './text.ts';
 
 const LEAD = `You configure the service by flags or by environment variables. A flag wins over its variable, and an empty variable counts as absent. A variable that begins with \`TOKENWRIGHT_\` and is not on this page stops every command with a message that names it, so a misspelled setting is noticed.

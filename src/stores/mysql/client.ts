@@ -1,6 +1,6 @@
 import { isTokenError, TokenError } from '../../errors.ts';
-import { clearTimeout, performance, setTimeout } from '../../timers.ts';
-import { type TableKind, TOKENS } from '../schema-mark.ts';
+import { clearTimeout, performance, setTimeout } from '../../time/timers.ts';
+import { type TableKind, TOKENS } from '../shared/schema-mark.ts';
 
 /** A parameter of a statement on a {@link MysqlConnection}. */
 export type MysqlValue = string | number | Buffer | null;

@@ -1,7 +1,7 @@
-import type { StoreFinding } from '../../store.ts';
-import { type Check, findingsOf, MAX_SKEW_MS, measureSkew } from '../doctor.ts';
-import { COLUMNS } from '../rows.ts';
-import { SCHEMA_NEWER } from '../schema-mark.ts';
+import type { StoreFinding } from '../../ports/token-store.ts';
+import { type Check, findingsOf, MAX_SKEW_MS, measureSkew } from '../shared/doctor.ts';
+import { COLUMNS } from '../shared/rows.ts';
+import { SCHEMA_NEWER } from '../shared/schema-mark.ts';
 import { AUTOCOMMIT_OFF, type Session } from './client.ts';
 import {
   COLUMN_BYTES,

@@ -12,13 +12,13 @@ import type {
   TokenCounts,
   TokenStore,
   Unsubscribe,
-} from '../../store.ts';
-import type { TokenId, TokenRecord } from '../../token.ts';
-import { readStandby, readWholeNumber } from '../options.ts';
-import { Positions } from '../positions.ts';
-import { purgedOf } from '../purged.ts';
-import { digestsOf, type KnownListsById, RowReader, SCOPES, scanned } from '../rows.ts';
-import { storeInTransaction } from '../transaction.ts';
+} from '../../ports/token-store.ts';
+import type { TokenId, TokenRecord } from '../../token/record.ts';
+import { readStandby, readWholeNumber } from '../shared/options.ts';
+import { Positions } from '../shared/positions.ts';
+import { purgedOf } from '../shared/purged.ts';
+import { digestsOf, type KnownListsById, RowReader, SCOPES, scanned } from '../shared/rows.ts';
+import { storeInTransaction } from '../shared/transaction.ts';
 import {
   type Cells,
   type MysqlPool,

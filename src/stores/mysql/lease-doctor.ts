@@ -1,6 +1,6 @@
-import type { StoreFinding } from '../../store.ts';
-import { leaseFindings, MAX_OVERDUE, overdueBefore } from '../lease-doctor.ts';
-import { LEASES } from '../schema-mark.ts';
+import type { StoreFinding } from '../../ports/token-store.ts';
+import { leaseFindings, MAX_OVERDUE, overdueBefore } from '../shared/lease-doctor.ts';
+import { LEASES } from '../shared/schema-mark.ts';
 import type { Session } from './client.ts';
 import { LEASE_COLUMNS, LEASE_INDEXES, LEASE_SCHEMA_VERSION } from './lease-schema.ts';
 import { indexesOf, isTable, type Table, tableStateOf } from './schema.ts';

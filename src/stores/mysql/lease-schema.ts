@@ -1,5 +1,5 @@
-import { MAX_LEASE_KEY } from '../lease-rows.ts';
-import { LEASES } from '../schema-mark.ts';
+import { MAX_LEASE_KEY } from '../shared/lease-rows.ts';
+import { LEASES } from '../shared/schema-mark.ts';
 import type { MysqlPool, MysqlPromisePool } from './client.ts';
 import { readTable, type Table } from './schema.ts';
 import { migrateSideTable } from './side-table.ts';

@@ -1,9 +1,9 @@
 import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
-import type { LeaseStore, LeaseWant, UnspentLease } from '../../lease-store.ts';
-import type { StoreFinding } from '../../store.ts';
-import { type LeaseRow, leaseRow, slotOf, summedLeases } from '../lease-rows.ts';
-import { readWholeNumber } from '../options.ts';
-import { LEASES } from '../schema-mark.ts';
+import type { LeaseStore, LeaseWant, UnspentLease } from '../../ports/lease-store.ts';
+import type { StoreFinding } from '../../ports/token-store.ts';
+import { type LeaseRow, leaseRow, slotOf, summedLeases } from '../shared/lease-rows.ts';
+import { readWholeNumber } from '../shared/options.ts';
+import { LEASES } from '../shared/schema-mark.ts';
 import { type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
 import { examineLeases } from './lease-doctor.ts';
 import { type MysqlLeaseTableOptions, readLeaseTable } from './lease-schema.ts';

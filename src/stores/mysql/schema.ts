@@ -1,6 +1,6 @@
 import { TokenError } from '../../errors.ts';
-import type { Column } from '../rows.ts';
-import { MARK, readMark, type SchemaMark, type TableKind, TOKENS } from '../schema-mark.ts';
+import type { Column } from '../shared/rows.ts';
+import { MARK, readMark, type SchemaMark, type TableKind, TOKENS } from '../shared/schema-mark.ts';
 import { type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
 
 /** Which table holds the tokens. */

@@ -1,4 +1,4 @@
-import type { TableKind } from '../schema-mark.ts';
+import type { TableKind } from '../shared/schema-mark.ts';
 import { type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
 import { checkVersion, MIGRATION_DEADLINE_MS, type Table, tableStateOf } from './schema.ts';
 

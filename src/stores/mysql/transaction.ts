@@ -1,6 +1,6 @@
-import { withDeadline } from '../../deadline.ts';
+import { withDeadline } from '../../time/deadline.ts';
 import { TokenError } from '../../errors.ts';
-import { failedTransaction } from '../transaction.ts';
+import { failedTransaction } from '../shared/transaction.ts';
 import {
   type Cells,
   type Counts,

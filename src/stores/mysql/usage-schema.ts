@@ -1,5 +1,5 @@
-import { ID_LENGTH } from '../../token-id.ts';
-import { USAGE } from '../schema-mark.ts';
+import { ID_LENGTH } from '../../token/id.ts';
+import { USAGE } from '../shared/schema-mark.ts';
 import type { MysqlPool, MysqlPromisePool } from './client.ts';
 import { readTable, type Table } from './schema.ts';
 import { migrateSideTable } from './side-table.ts';

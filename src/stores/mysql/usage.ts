@@ -1,17 +1,17 @@
 import { DEFAULT_DEADLINE_MS, MAX_COUNTED_SCOPES, MAX_DEADLINE_MS } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
-import type { ScanQuery } from '../../store.ts';
-import type { TokenId } from '../../token.ts';
+import type { ScanQuery } from '../../ports/token-store.ts';
+import type { TokenId } from '../../token/record.ts';
 import type {
   CountedTokens,
   UsageDelta,
   UsageRecord,
   UsageStore,
   UsageTotals,
-} from '../../usage-store.ts';
-import { KnownRows } from '../known-rows.ts';
-import { readWholeNumber } from '../options.ts';
-import { USAGE } from '../schema-mark.ts';
+} from '../../ports/usage-store.ts';
+import { KnownRows } from '../shared/known-rows.ts';
+import { readWholeNumber } from '../shared/options.ts';
+import { USAGE } from '../shared/schema-mark.ts';
 import {
   isApart,
   REFUSALS,
@@ -22,7 +22,7 @@ import {
   type UsageRow,
   usagesOf,
   withinBound,
-} from '../usage-rows.ts';
+} from '../shared/usage-rows.ts';
 import { type Cells, type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
 import type { Table } from './schema.ts';
 import { marks, padToPowerOfTwo, perCount, withState } from './statements.ts';

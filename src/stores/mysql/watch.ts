@@ -1,5 +1,5 @@
-import { clearTimeout, performance, setTimeout } from '../../timers.ts';
-import type { TokenId } from '../../token.ts';
+import { clearTimeout, performance, setTimeout } from '../../time/timers.ts';
+import type { TokenId } from '../../token/record.ts';
 
 /**
  * The server's time, in microseconds, and a changed token with the time of the change. If nothing has

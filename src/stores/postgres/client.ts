@@ -1,7 +1,7 @@
-import { withDeadline } from '../../deadline.ts';
+import { withDeadline } from '../../time/deadline.ts';
 import { isTokenError, TokenError } from '../../errors.ts';
-import { performance } from '../../timers.ts';
-import { type TableKind, TOKENS } from '../schema-mark.ts';
+import { performance } from '../../time/timers.ts';
+import { type TableKind, TOKENS } from '../shared/schema-mark.ts';
 
 /** A statement that the store sends to a {@link PostgresPool}: a part of pg's `QueryConfig`. */
 export interface PostgresQuery {

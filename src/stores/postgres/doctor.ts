@@ -1,7 +1,7 @@
-import { withDeadline } from '../../deadline.ts';
-import type { StoreFinding } from '../../store.ts';
-import { type Check, findingsOf, MAX_SKEW_MS, measureSkew } from '../doctor.ts';
-import { readMark, SCHEMA_NEWER } from '../schema-mark.ts';
+import { withDeadline } from '../../time/deadline.ts';
+import type { StoreFinding } from '../../ports/token-store.ts';
+import { type Check, findingsOf, MAX_SKEW_MS, measureSkew } from '../shared/doctor.ts';
+import { readMark, SCHEMA_NEWER } from '../shared/schema-mark.ts';
 import type { PostgresQuery, Session } from './client.ts';
 import { SCHEMA_VERSION, type Table } from './schema.ts';
 import {

@@ -1,5 +1,5 @@
-import { nextTurn } from '../../deadline.ts';
-import type { TokenId } from '../../token.ts';
+import { nextTurn } from '../../time/deadline.ts';
+import type { TokenId } from '../../token/record.ts';
 import type { Session } from './client.ts';
 
 /** Ids in one notification, whose text is limited to 8000 bytes. */

@@ -14,12 +14,12 @@ import type {
   TokenCounts,
   TokenStore,
   Unsubscribe,
-} from '../../store.ts';
-import type { TokenId, TokenRecord } from '../../token.ts';
-import { readStandby, readWholeNumber } from '../options.ts';
-import { Positions } from '../positions.ts';
-import { digestsOf, type KnownListsById, RowReader, scanned, toValues } from '../rows.ts';
-import { storeInTransaction } from '../transaction.ts';
+} from '../../ports/token-store.ts';
+import type { TokenId, TokenRecord } from '../../token/record.ts';
+import { readStandby, readWholeNumber } from '../shared/options.ts';
+import { Positions } from '../shared/positions.ts';
+import { digestsOf, type KnownListsById, RowReader, scanned, toValues } from '../shared/rows.ts';
+import { storeInTransaction } from '../shared/transaction.ts';
 import { type PostgresPool, type PostgresQuery, readPool, Session, unavailable } from './client.ts';
 import { examine } from './doctor.ts';
 import { Hints } from './hints.ts';

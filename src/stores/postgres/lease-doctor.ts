@@ -1,6 +1,6 @@
-import type { StoreFinding } from '../../store.ts';
-import { leaseFindings, MAX_OVERDUE, overdueBefore } from '../lease-doctor.ts';
-import { LEASES, readMark } from '../schema-mark.ts';
+import type { StoreFinding } from '../../ports/token-store.ts';
+import { leaseFindings, MAX_OVERDUE, overdueBefore } from '../shared/lease-doctor.ts';
+import { LEASES, readMark } from '../shared/schema-mark.ts';
 import type { PostgresQuery, Session } from './client.ts';
 import { LEASE_COLUMNS, LEASE_SCHEMA_VERSION, type LeaseTable } from './lease-schema.ts';
 import { hasIndex, SHAPE, type Shape } from './shape.ts';

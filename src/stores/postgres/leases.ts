@@ -1,10 +1,10 @@
 import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
-import type { LeaseStore, LeaseWant, UnspentLease } from '../../lease-store.ts';
-import type { StoreFinding } from '../../store.ts';
-import { type LeaseRow, leaseRow, roundsOf, slotOf, summedLeases } from '../lease-rows.ts';
-import { readWholeNumber } from '../options.ts';
-import { LEASES } from '../schema-mark.ts';
+import type { LeaseStore, LeaseWant, UnspentLease } from '../../ports/lease-store.ts';
+import type { StoreFinding } from '../../ports/token-store.ts';
+import { type LeaseRow, leaseRow, roundsOf, slotOf, summedLeases } from '../shared/lease-rows.ts';
+import { readWholeNumber } from '../shared/options.ts';
+import { LEASES } from '../shared/schema-mark.ts';
 import { type PostgresPool, type PostgresQuery, readPool, Session } from './client.ts';
 import { examineLeases, leaseInspection } from './lease-doctor.ts';
 import { type LeaseTable, type PostgresLeaseTableOptions, readLeaseTable } from './lease-schema.ts';

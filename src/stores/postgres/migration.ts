@@ -1,5 +1,5 @@
 import { isTokenError, TokenError } from '../../errors.ts';
-import { readMark, type TableKind } from '../schema-mark.ts';
+import { readMark, type TableKind } from '../shared/schema-mark.ts';
 import { type PostgresPool, readPool, Session, sqlStateOf, unavailable } from './client.ts';
 import { hasColumns, SHAPE, type Shape } from './shape.ts';
 

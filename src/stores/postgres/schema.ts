@@ -1,6 +1,6 @@
 import { TokenError } from '../../errors.ts';
-import { ADDED_COLUMNS } from '../rows.ts';
-import { MARK, readMark, TOKENS } from '../schema-mark.ts';
+import { ADDED_COLUMNS } from '../shared/rows.ts';
+import { MARK, readMark, TOKENS } from '../shared/schema-mark.ts';
 import type { PostgresPool } from './client.ts';
 import { foreignTable, laterSchema, migrateTable } from './migration.ts';
 import { hasFirstColumns, lacksColumns, missingIn, type Shape, typeOf } from './shape.ts';

@@ -1,4 +1,4 @@
-import { ADDED_COLUMNS, COLUMNS, type Column, FIRST_COLUMNS } from '../rows.ts';
+import { ADDED_COLUMNS, COLUMNS, type Column, FIRST_COLUMNS } from '../shared/rows.ts';
 
 /** Asks what a table is like; `$1` is its name. */
 export const SHAPE = `

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { LONG_LIST_BYTES, MAX_REVOKED_REQUESTED_BYTES } from '../../bounds.ts';
-import type { ListedState } from '../../token.ts';
-import { COLUMNS, type Column, REQUESTED, SCOPES } from '../rows.ts';
+import type { ListedState } from '../../token/record.ts';
+import { COLUMNS, type Column, REQUESTED, SCOPES } from '../shared/rows.ts';
 import type { PostgresQuery } from './client.ts';
 import { INSPECT } from './doctor.ts';
 import type { Table } from './schema.ts';

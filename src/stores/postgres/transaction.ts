@@ -1,5 +1,5 @@
 import { TokenError } from '../../errors.ts';
-import { failedTransaction } from '../transaction.ts';
+import { failedTransaction } from '../shared/transaction.ts';
 import type { PostgresPool, PostgresQuery } from './client.ts';
 import { payloadsOf } from './hints.ts';
 

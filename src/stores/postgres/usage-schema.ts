@@ -1,4 +1,4 @@
-import { USAGE } from '../schema-mark.ts';
+import { USAGE } from '../shared/schema-mark.ts';
 import type { PostgresPool } from './client.ts';
 import { migrateSideTable } from './migration.ts';
 import { readName } from './schema.ts';

@@ -1,6 +1,6 @@
 import { DEFAULT_DEADLINE_MS, MAX_COUNTED_SCOPES, MAX_DEADLINE_MS } from '../../bounds.ts';
-import type { ScanQuery } from '../../store.ts';
-import type { TokenId } from '../../token.ts';
+import type { ScanQuery } from '../../ports/token-store.ts';
+import type { TokenId } from '../../token/record.ts';
 import {
   type CountedTokens,
   OTHER_SCOPES,
@@ -8,10 +8,10 @@ import {
   type UsageRecord,
   type UsageStore,
   type UsageTotals,
-} from '../../usage-store.ts';
-import { KnownRows } from '../known-rows.ts';
-import { readWholeNumber } from '../options.ts';
-import { USAGE } from '../schema-mark.ts';
+} from '../../ports/usage-store.ts';
+import { KnownRows } from '../shared/known-rows.ts';
+import { readWholeNumber } from '../shared/options.ts';
+import { USAGE } from '../shared/schema-mark.ts';
 import {
   REFUSALS,
   rowsOf,
@@ -20,7 +20,7 @@ import {
   totalsOf,
   type UsageRow,
   usagesOf,
-} from '../usage-rows.ts';
+} from '../shared/usage-rows.ts';
 import { type PostgresPool, type PostgresQuery, readPool, Session } from './client.ts';
 import { ON_PRIMARY, statementsOf } from './statements.ts';
 import { type PostgresUsageTableOptions, readUsageTable, sinceSql } from './usage-schema.ts';

@@ -1,6 +1,6 @@
 import { TokenError } from '../../errors.ts';
-import { idleDelay } from '../../timers.ts';
-import type { TokenId } from '../../token.ts';
+import { idleDelay } from '../../time/timers.ts';
+import type { TokenId } from '../../token/record.ts';
 import type { PostgresClient, PostgresNotification, Session } from './client.ts';
 import { idsIn } from './hints.ts';
 

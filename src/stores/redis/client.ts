@@ -1,5 +1,5 @@
 import { TokenError } from '../../errors.ts';
-import { hasMethods } from '../../has-methods.ts';
+import { hasMethods } from '../../ports/has-methods.ts';
 import type { Driver } from './driver.ts';
 import {
   type IoredisClient,

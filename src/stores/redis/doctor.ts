@@ -1,6 +1,6 @@
-import { withDeadline } from '../../deadline.ts';
-import type { DoctorOptions, StoreFinding } from '../../store.ts';
-import { type Check, findingsOf, MAX_SKEW_MS, measureSkew } from '../doctor.ts';
+import { withDeadline } from '../../time/deadline.ts';
+import type { DoctorOptions, StoreFinding } from '../../ports/token-store.ts';
+import { type Check, findingsOf, MAX_SKEW_MS, measureSkew } from '../shared/doctor.ts';
 import { ANSWER_MS, type Connection, type Driver } from './driver.ts';
 
 /** Facts that a server reports about itself. */

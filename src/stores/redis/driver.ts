@@ -1,5 +1,5 @@
 import { isTokenError, TokenError } from '../../errors.ts';
-import { delay, performance } from '../../timers.ts';
+import { delay, performance } from '../../time/timers.ts';
 
 /** The name of a command, in lower case as ioredis expects it, and its arguments. */
 export type RedisCommand = readonly [name: string, ...args: string[]];

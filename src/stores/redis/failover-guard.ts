@@ -1,5 +1,5 @@
-import { withDeadline } from '../../deadline.ts';
-import { clearTimeout, delay, performance, setTimeout } from '../../timers.ts';
+import { withDeadline } from '../../time/deadline.ts';
+import { clearTimeout, delay, performance, setTimeout } from '../../time/timers.ts';
 import { settingIn } from './doctor.ts';
 import { type Connection, type Driver, ignore } from './driver.ts';
 

@@ -14,10 +14,10 @@ import type {
   TokenCounts,
   TokenStore,
   Unsubscribe,
-} from '../../store.ts';
-import type { TokenId, TokenRecord } from '../../token.ts';
-import { purgedOf } from '../purged.ts';
-import { RowReader } from '../rows.ts';
+} from '../../ports/token-store.ts';
+import type { TokenId, TokenRecord } from '../../token/record.ts';
+import { purgedOf } from '../shared/purged.ts';
+import { RowReader } from '../shared/rows.ts';
 import { driverOf, type RedisClient } from './client.ts';
 import { examine } from './doctor.ts';
 import { corruptRecord, type Driver, withDriver } from './driver.ts';

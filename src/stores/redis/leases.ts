@@ -1,6 +1,6 @@
 import { TokenError } from '../../errors.ts';
-import type { LeaseStore, LeaseWant, UnspentLease } from '../../lease-store.ts';
-import { leaseRow, summedLeases } from '../lease-rows.ts';
+import type { LeaseStore, LeaseWant, UnspentLease } from '../../ports/lease-store.ts';
+import { leaseRow, summedLeases } from '../shared/lease-rows.ts';
 import { driverOf, type RedisClient } from './client.ts';
 import { type KeySpace, keySpaceOf } from './layout.ts';
 import { GIVE_BACK_LEASES, TAKE_LEASES } from './lease-scripts.ts';

@@ -1,4 +1,4 @@
-import { performance } from '../../timers.ts';
+import { performance } from '../../time/timers.ts';
 import {
   CONNECT_MS,
   type Connection,

@@ -1,6 +1,6 @@
 import { MAX_REDIS_SCAN } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
-import { bytesOfLists } from '../../list-size.ts';
+import { bytesOfLists } from '../../token/size.ts';
 import type {
   CountQuery,
   PageQuery,
@@ -8,9 +8,9 @@ import type {
   PurgeQuery,
   ScannedRecords,
   ScanQuery,
-} from '../../store.ts';
-import { isListed, type ListedState, type TokenId, type TokenRecord } from '../../token.ts';
-import type { RowReader } from '../rows.ts';
+} from '../../ports/token-store.ts';
+import { isListed, type ListedState, type TokenId, type TokenRecord } from '../../token/record.ts';
+import type { RowReader } from '../shared/rows.ts';
 import { corruptRecord, type Driver, isReply, throwTokenError } from './driver.ts';
 import { FailoverGuard } from './failover-guard.ts';
 import {

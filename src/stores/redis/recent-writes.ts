@@ -4,8 +4,8 @@ import {
   RECENT_WRITES_MS,
   RECENT_WRITES_SHARE,
 } from '../../bounds.ts';
-import { withDeadline } from '../../deadline.ts';
-import { clearTimeout, performance, setTimeout } from '../../timers.ts';
+import { withDeadline } from '../../time/deadline.ts';
+import { clearTimeout, performance, setTimeout } from '../../time/timers.ts';
 import { ANSWER_MS } from './driver.ts';
 import type { WriteCall } from './scripts.ts';
 

@@ -1,7 +1,7 @@
 import { TokenError } from '../../errors.ts';
-import type { TokenRecord } from '../../token.ts';
-import { limitsText } from '../limits.ts';
-import { pendingText } from '../pending.ts';
+import type { TokenRecord } from '../../token/record.ts';
+import { limitsText } from '../shared/limits.ts';
+import { pendingText } from '../shared/pending.ts';
 import { corruptRecord } from './driver.ts';
 import { ANCESTORS_LINE, creationIn, entryOf, expiryIn, idIn, parentIn, rootIn } from './layout.ts';
 

@@ -1,6 +1,6 @@
-import { withDeadline } from '../../deadline.ts';
-import { performance } from '../../timers.ts';
-import { readWholeNumber } from '../options.ts';
+import { withDeadline } from '../../time/deadline.ts';
+import { performance } from '../../time/timers.ts';
+import { readWholeNumber } from '../shared/options.ts';
 import {
   ANSWER_MS,
   type Connection,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { MAX_REVOKED_REQUESTED_BYTES } from '../../bounds.ts';
-import { ID_LENGTH } from '../../token-id.ts';
+import { ID_LENGTH } from '../../token/id.ts';
 import { type Driver, isReply, type RedisCommand, withDriver } from './driver.ts';
 import {
   ANCESTORS_LINE,

@@ -1,5 +1,5 @@
-import { OTHER_SCOPES } from '../../usage-store.ts';
-import { REFUSALS } from '../usage-rows.ts';
+import { OTHER_SCOPES } from '../../ports/usage-store.ts';
+import { REFUSALS } from '../shared/usage-rows.ts';
 import { script } from './scripts.ts';
 
 /*

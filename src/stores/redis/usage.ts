@@ -1,16 +1,16 @@
 import { MAX_COUNTED_SCOPES } from '../../bounds.ts';
-import { withDeadline } from '../../deadline.ts';
+import { withDeadline } from '../../time/deadline.ts';
 import { TokenError } from '../../errors.ts';
-import type { ScanQuery } from '../../store.ts';
-import type { TokenId } from '../../token.ts';
+import type { ScanQuery } from '../../ports/token-store.ts';
+import type { TokenId } from '../../token/record.ts';
 import type {
   CountedTokens,
   UsageDelta,
   UsageRecord,
   UsageStore,
   UsageTotals,
-} from '../../usage-store.ts';
-import { rowsOf, type TotalsRow, totalsOf, type UsageRow, usagesOf } from '../usage-rows.ts';
+} from '../../ports/usage-store.ts';
+import { rowsOf, type TotalsRow, totalsOf, type UsageRow, usagesOf } from '../shared/usage-rows.ts';
 import { driverOf, type RedisClient } from './client.ts';
 import { corruptRecord, type Driver, tokenErrorOf, withDriver } from './driver.ts';
 import { type KeySpace, keySpaceOf } from './layout.ts';

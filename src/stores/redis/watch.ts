@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { withDeadline } from '../../deadline.ts';
+import { withDeadline } from '../../time/deadline.ts';
 import { notify } from '../../events.ts';
-import { clearInterval, idleDelay, performance, setInterval } from '../../timers.ts';
-import type { TokenId } from '../../token.ts';
+import { clearInterval, idleDelay, performance, setInterval } from '../../time/timers.ts';
+import type { TokenId } from '../../token/record.ts';
 import { type Driver, ignore } from './driver.ts';
 
 type OnChange = (ids: readonly TokenId[] | 'all') => void;

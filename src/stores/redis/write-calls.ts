@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import type { PurgeQuery } from '../../store.ts';
-import type { TokenId, TokenRecord } from '../../token.ts';
+import type { PurgeQuery } from '../../ports/token-store.ts';
+import type { TokenId, TokenRecord } from '../../token/record.ts';
 import {
   asideEntryOf,
   childEntryOf,

@@ -2,7 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { SQLITE_BUSY_MS } from '../../bounds.ts';
 import { isTokenError, TokenError } from '../../errors.ts';
-import { delay, performance } from '../../timers.ts';
+import { delay, performance } from '../../time/timers.ts';
 
 /**
  * A parameter of a statement of a {@link SqliteHandle}.

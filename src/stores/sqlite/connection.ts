@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { performance } from '../../timers.ts';
-import type { TokenId } from '../../token.ts';
+import { performance } from '../../time/timers.ts';
+import type { TokenId } from '../../token/record.ts';
 import { cellsOf, connect, type OwnHandle, openFile, type SqliteHandle } from './client.ts';
 import {
   areReplaced,

@@ -1,5 +1,5 @@
-import type { DoctorOptions, StoreFinding } from '../../store.ts';
-import { type Check, findingsOf } from '../doctor.ts';
+import type { DoctorOptions, StoreFinding } from '../../ports/token-store.ts';
+import { type Check, findingsOf } from '../shared/doctor.ts';
 import type { Connection } from './connection.ts';
 import { INDEXES } from './schema.ts';
 

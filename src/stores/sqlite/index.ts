@@ -1,7 +1,7 @@
 import { SQLITE_STEP } from '../../bounds.ts';
-import { systemClock } from '../../clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { TokenError } from '../../errors.ts';
-import { bytesOfLists } from '../../list-size.ts';
+import { bytesOfLists } from '../../token/size.ts';
 import type {
   CountQuery,
   DoctorOptions,
@@ -15,12 +15,12 @@ import type {
   TokenCounts,
   TokenStore,
   Unsubscribe,
-} from '../../store.ts';
-import { delay, idleDelay } from '../../timers.ts';
-import type { ListedState, TokenId, TokenRecord } from '../../token.ts';
-import type { KnownLists } from '../list-memory.ts';
-import { purgedOf } from '../purged.ts';
-import { COLUMNS, RowReader, scanned, toValues } from '../rows.ts';
+} from '../../ports/token-store.ts';
+import { delay, idleDelay } from '../../time/timers.ts';
+import type { ListedState, TokenId, TokenRecord } from '../../token/record.ts';
+import type { KnownLists } from '../shared/list-memory.ts';
+import { purgedOf } from '../shared/purged.ts';
+import { COLUMNS, RowReader, scanned, toValues } from '../shared/rows.ts';
 import { Checkpoints } from './checkpoints.ts';
 import {
   cellsOf,

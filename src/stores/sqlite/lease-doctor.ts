@@ -1,5 +1,5 @@
-import type { StoreFinding } from '../../store.ts';
-import { leaseFindings, MAX_OVERDUE, overdueBefore } from '../lease-doctor.ts';
+import type { StoreFinding } from '../../ports/token-store.ts';
+import { leaseFindings, MAX_OVERDUE, overdueBefore } from '../shared/lease-doctor.ts';
 import { cellsOf, type SqliteHandle } from './client.ts';
 
 /** Looks for faults of a database of leases. One of another version does not open. */

@@ -1,7 +1,7 @@
-import { systemClock } from '../../clock.ts';
-import type { LeaseStore, LeaseWant, UnspentLease } from '../../lease-store.ts';
-import type { StoreFinding } from '../../store.ts';
-import { type LeaseRow, leaseRow, slotOf, summedLeases } from '../lease-rows.ts';
+import { systemClock } from '../../time/clock.ts';
+import type { LeaseStore, LeaseWant, UnspentLease } from '../../ports/lease-store.ts';
+import type { StoreFinding } from '../../ports/token-store.ts';
+import { type LeaseRow, leaseRow, slotOf, summedLeases } from '../shared/lease-rows.ts';
 import { cellsOf, changesIn, returnArrays, type SqliteHandle } from './client.ts';
 import { examineLeases } from './lease-doctor.ts';
 import { SideDatabase, type SideSchema } from './side-database.ts';

@@ -1,5 +1,5 @@
 import { SQLITE_BUSY_MS } from '../../bounds.ts';
-import { performance, setImmediate, setTimeout } from '../../timers.ts';
+import { performance, setImmediate, setTimeout } from '../../time/timers.ts';
 import { pauseMs, toTokenError } from './client.ts';
 
 /** A task that needs the lock of a file. */

@@ -1,6 +1,6 @@
 import { type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { systemClock } from '../../clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { TokenError } from '../../errors.ts';
 import { cellsOf, type SqliteHandle } from './client.ts';
 

@@ -1,6 +1,6 @@
 import { SQLITE_BUSY_MS, SQLITE_TRY_MS } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
-import { ADDED_COLUMNS, COLUMNS, type Column, FIRST_COLUMNS } from '../rows.ts';
+import { ADDED_COLUMNS, COLUMNS, type Column, FIRST_COLUMNS } from '../shared/rows.ts';
 import { cellsOf, retryWhileBusy, type SqliteHandle, withWriteLock } from './client.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { MAX_REVOKED_REQUESTED_BYTES } from '../../bounds.ts';
-import type { ListedState, TokenId } from '../../token.ts';
-import { COLUMNS, type Column } from '../rows.ts';
+import type { ListedState, TokenId } from '../../token/record.ts';
+import { COLUMNS, type Column } from '../shared/rows.ts';
 import { changesIn, returnArrays, type SqliteHandle, type SqliteStatement } from './client.ts';
 
 export type WriteStatement = Pick<SqliteStatement, 'run'>;

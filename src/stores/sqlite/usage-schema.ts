@@ -1,4 +1,4 @@
-import { systemClock } from '../../clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import type { SideSchema } from './side-database.ts';
 
 /** Creates the tables that are missing. Counts from version 1 are known to be complete only from now on. */

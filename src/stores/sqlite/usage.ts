@@ -1,6 +1,6 @@
 import { MAX_COUNTED_SCOPES, SQLITE_STEP } from '../../bounds.ts';
-import type { ScanQuery } from '../../store.ts';
-import type { TokenId } from '../../token.ts';
+import type { ScanQuery } from '../../ports/token-store.ts';
+import type { TokenId } from '../../token/record.ts';
 import {
   type CountedTokens,
   OTHER_SCOPES,
@@ -9,8 +9,8 @@ import {
   type UsageStore,
   type UsageTotals,
   type UsedScope,
-} from '../../usage-store.ts';
-import { stepOf, totalsIn } from '../usage-rows.ts';
+} from '../../ports/usage-store.ts';
+import { stepOf, totalsIn } from '../shared/usage-rows.ts';
 import { cellsOf, changesIn, returnArrays, type SqliteHandle } from './client.ts';
 import { SideDatabase } from './side-database.ts';
 import { USAGE } from './usage-schema.ts';

@@ -1,4 +1,4 @@
-import { clearInterval, setInterval } from '../../timers.ts';
+import { clearInterval, setInterval } from '../../time/timers.ts';
 import type { Connection } from './connection.ts';
 
 const POLL_MS = 25;

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { LeaseWant } from '../../../src/lease-store.ts';
+import type { LeaseWant } from '../../../src/ports/lease-store.ts';
 import {
   type RedisClient,
   RedisLeaseStore,

@@ -7,8 +7,8 @@ import {
 } from '../../../src/stores/redis/index.ts';
 import { KeySpace } from '../../../src/stores/redis/layout.ts';
 import { manualClock, usageContract } from '../../../src/testing/index.ts';
-import type { TokenId } from '../../../src/token.ts';
-import type { UsageDelta, UsageStore } from '../../../src/usage-store.ts';
+import type { TokenId } from '../../../src/token/record.ts';
+import type { UsageDelta, UsageStore } from '../../../src/ports/usage-store.ts';
 import { isInstalled, type Server, startCluster } from '../../servers.ts';
 import { codeOf, OTHER_SCOPE, refusalOf, SCOPE, setUp } from '../../support.ts';
 import {

@@ -1,0 +1,124 @@
+import type { Scope, ScopeCatalog } from '../../../scope/index.ts';
+import { readCatalog } from '../../server/files/catalog-files.ts';
+import { inputError, usageError } from '../../terminal/errors.ts';
+import { readSettings, readVariable, SERVICE_SETTINGS, STORE_SETTINGS } from '../../server/settings.ts';
+import { type AccountFlags, LOCAL_FLAGS } from './flags.ts';
+import type { Login, TokenClient } from './index.ts';
+
+export interface ClientUse {
+  /** Whether `--account` is required. @default true */
+  readonly isNeeded?: boolean;
+  /** Whether the value of a token is the only credential, so that no account or user is needed. */
+  readonly isByValue?: boolean;
+  /**
+   * What the catalog is for. A catalog that cannot be read is an error for granting scopes and for
+   * finding the route of a request, but not for naming the missing scope of a refused value.
+   * @default it is not read, so that a broken catalog does not stop a revocation
+   */
+  readonly catalogFor?: 'granting' | 'routing' | 'naming';
+  /** Whether uses are shown. If not, none are counted either: a person's check is not a use. */
+  readonly showsUse?: boolean;
+}
+
+/**
+ * Connects to the tokens that flags and variables select. A flag wins over a variable.
+ *
+ * @throws {CliError} when they select nothing, or both a service and a store
+ */
+export async function withClient<Result>(
+  flags: AccountFlags,
+  use: (client: TokenClient) => Promise<Result>,
+  { isByValue = false, isNeeded = !isByValue, catalogFor, showsUse = false }: ClientUse = {},
+): Promise<Result> {
+  const url = serviceUrl(flags);
+  if (url !== undefined) {
+    const { remoteClient } = await import('./remote.ts');
+    return use(remoteClient(url, isByValue ? undefined : readLogin(flags)));
+  }
+  if (flags.user !== undefined) throw usageError('--user needs --url; for a store: --account');
+  const settings = readSettings([...STORE_SETTINGS, ...SERVICE_SETTINGS, 'keys', 'usage'], flags);
+  const { account } = flags;
+  if (account === undefined && isNeeded) {
+    throw usageError('--account is required: whose tokens; or give --url for a service');
+  }
+  const catalog = await catalogOf(flags, catalogFor);
+  // The service is loaded late: commands that do not need it start sooner.
+  const { withLocalClient } = await import('./local.ts');
+  return withLocalClient({ ...settings, catalog, account: account ?? '', showsUse }, use);
+}
+
+/** Finds the URL of the service. A flag for a store wins over the variable of a service. */
+function serviceUrl(flags: AccountFlags): string | undefined {
+  const local = LOCAL_FLAGS.find((name) => flags[name] !== undefined);
+  if (flags.url !== undefined && local !== undefined) {
+    throw usageError(`--${local} is for a store, and has no meaning with --url`);
+  }
+  if (flags.url !== undefined || local !== undefined) return flags.url;
+  const url = readVariable('TOKENWRIGHT_URL');
+  if (url === undefined || readVariable('TOKENWRIGHT_STORE') === undefined) return url;
+  throw usageError(
+    'TOKENWRIGHT_URL and TOKENWRIGHT_STORE lead to two places: give --url, or --store or --data',
+  );
+}
+
+function readLogin(flags: AccountFlags): Login {
+  return { user: readUser(flags), password: readPassword() };
+}
+
+function readUser({ user = readVariable('TOKENWRIGHT_USER') }: AccountFlags): string {
+  if (user !== undefined && /^[^:\p{Cc}]+$/u.test(user)) return user;
+  throw usageError('--user (TOKENWRIGHT_USER) is required with --url: a name without ":"');
+}
+
+function readPassword(): string {
+  const password = readVariable('TOKENWRIGHT_PASSWORD');
+  if (password !== undefined) return password;
+  throw usageError('TOKENWRIGHT_PASSWORD must hold the password: it has no flag');
+}
+
+async function catalogOf(
+  flags: AccountFlags,
+  purpose: ClientUse['catalogFor'],
+): Promise<ScopeCatalog | undefined> {
+  const paths = catalogPaths(flags);
+  if (paths.length === 0 || purpose === undefined) return undefined;
+  const catalog = readCatalog(paths, flags);
+  return purpose === 'naming' ? catalog.catch(() => undefined) : catalog;
+}
+
+/**
+ * The paths of the catalog; none with `--patterns`.
+ *
+ * @throws {CliError} if the flags give both
+ */
+export function catalogPaths(flags: {
+  readonly catalog?: readonly string[] | undefined;
+  readonly patterns?: boolean | undefined;
+}): readonly string[] {
+  const { catalog, patterns = false } = flags;
+  if (patterns && catalog !== undefined) {
+    throw usageError('--patterns and --catalog exclude each other');
+  }
+  return patterns ? [] : readSettings(['catalog'], flags).catalog;
+}
+
+/**
+ * Refuses wildcards in a store without a catalog. A service would keep them as patterns, which
+ * grant more than the scopes of a catalog.
+ *
+ * @throws {CliError} unless `--patterns` asks for it
+ */
+export function checkWildcards(scopes: readonly Scope[], flags: AccountFlags): void {
+  const isExpanded = readSettings(['catalog'], flags).catalog.length > 0;
+  if (isExpanded || flags.patterns === true || serviceUrl(flags) !== undefined) return;
+  refuseWildcards(scopes.map(String));
+}
+
+/** @throws {CliError} naming the first scope with a wildcard */
+export function refuseWildcards(scopes: readonly string[]): void {
+  const wild = scopes.find((scope) => scope.includes('*'));
+  if (wild === undefined) return;
+  throw inputError(
+    `${wild} has a wildcard: give --catalog to expand it, as serve does, or --patterns to keep it`,
+  );
+}

@@ -1,0 +1,125 @@
+import { existsSync } from 'node:fs';
+import { systemClock } from '../../../time/clock.ts';
+import { doctor, type StoreFinding, type TokenStore } from '../../../ports/token-store.ts';
+import type { TokenId } from '../../../token/record.ts';
+import type { UsageStore } from '../../../ports/usage-store.ts';
+import { command, findingsOutcome } from '../command.ts';
+import { count } from '../../terminal/layout.ts';
+import { readSettings, type ServeSettings, STORE_SETTINGS } from '../../server/settings.ts';
+import { goneTokens } from '../../server/stores/gone-tokens.ts';
+import { type KeyUse, keyUse } from '../../server/stores/key-use.ts';
+import { messageOf, type OpenStore, storeTarget, withStore } from '../../server/stores/open.ts';
+import { type UsageTarget, usageFault } from '../../server/stores/usage.ts';
+import { STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
+
+/** Examines a store, and what counts the uses of its tokens. */
+export const DOCTOR = command({
+  name: 'doctor',
+  summary: 'finds settings of a store and its server that put tokens at risk',
+  about: `It examines the store that serve would use with the same flags and variables, the table or file that
+counts the uses of limited tokens, and the one that records all uses, but not with TOKENWRIGHT_USAGE=off. It
+changes no token and no setting.`,
+  flags: {
+    ...STORE_FLAGS,
+    full: {
+      type: 'boolean',
+      help: 'also look for damage, which reads a whole SQLite file, report risks that no setting removes, find counts of tokens that are gone, and count the live tokens of each key',
+    },
+  },
+  json: '{ findings: [{ code, message }], countedSince, keys: [{ kid, values, secrets }] } where countedSince is from when uses are counted, and keys come with --full, unless damage prevents it: live tokens that depend on each key, by their values and by the secrets it seals',
+  exits: { 0: 'no problem was found', 1: STORE_FAULT, 3: 'a problem was found' },
+  example: {
+    call: 'doctor --store postgres://ada@db.internal/acme',
+    output: `fsync_off  if the machine goes down, acknowledged writes may be lost and the
+           database damaged: fsync is off; turn it on`,
+  },
+  async run(_, { full = false, ...flags }) {
+    const settings = readSettings([...STORE_SETTINGS, 'usage'], flags);
+    const target = storeTarget(settings);
+    const examined = await withStore(target, (opened) => examine(opened, settings, full));
+    const { countedSince, keys } = examined;
+    const findings = examined.findings.map((found) => {
+      return { code: found.code, message: messageOf(found) };
+    });
+    const outcome = findingsOutcome(findings, target.name);
+    const since = countedSince && `uses of tokens are counted since ${countedSince.toISOString()}`;
+    const notes = [outcome.notes, since, ...(keys?.map(noteOn) ?? [])];
+    return {
+      ...outcome,
+      json: { findings, countedSince, keys },
+      notes: notes.filter((note) => note !== undefined).join('\n'),
+    };
+  },
+});
+
+interface Examined {
+  readonly findings: readonly StoreFinding[];
+  readonly countedSince: Date | undefined;
+  readonly keys: readonly KeyUse[] | undefined;
+}
+
+async function examine(
+  { store, usage, leases }: OpenStore,
+  settings: Pick<ServeSettings, 'usage'>,
+  full: boolean,
+): Promise<Examined> {
+  const found = await doctor(store, { full });
+  const isMissing = found.some(({ code }) => code === 'schema_missing');
+  // `migrate` makes all tables, so the finding about this one is enough.
+  const isCounted = !isMissing && settings.usage !== 'off';
+  const counts = isCounted ? await usageFindings(usage) : undefined;
+  const isReadable = counts?.since !== undefined;
+  const limits = isMissing ? [] : await leases.doctor();
+  // These reads may fail because of a table that was already found to be unreadable.
+  const gone = full && isReadable ? await goneFindings(usage.open(), store).catch(() => []) : [];
+  return {
+    findings: [...found, ...limits, ...(counts?.findings ?? []), ...gone],
+    countedSince: counts?.since,
+    keys: full ? await keysIn(store, found) : undefined,
+  };
+}
+
+/**
+ * Counts what depends on each key. Returns `undefined` if a store in which something was found cannot be
+ * read: an empty list would say that no token needs a key.
+ */
+async function keysIn(
+  store: TokenStore,
+  found: readonly StoreFinding[],
+): Promise<readonly KeyUse[] | undefined> {
+  try {
+    return await keyUse(store, systemClock.now().getTime());
+  } catch (error) {
+    if (found.length === 0) throw error;
+    return undefined;
+  }
+}
+
+/** Finds counts of tokens that are gone. Reads the ids of all tokens with counts. */
+async function goneFindings(usage: UsageStore, store: TokenStore): Promise<StoreFinding[]> {
+  const gone = new Set<TokenId>();
+  for await (const ids of goneTokens(usage, store)) for (const id of ids) gone.add(id);
+  if (gone.size === 0) return [];
+  const message = `${count(gone.size, 'removed token')} still ${gone.size === 1 ? 'has' : 'have'} counts of usage, which grow without end; tokenwright purge removes them`;
+  return [{ code: 'usage_left_over', message }];
+}
+
+/** Checks the counts of uses. A missing file is fine: nothing was counted yet. */
+async function usageFindings(
+  usage: UsageTarget,
+): Promise<{ readonly findings: readonly StoreFinding[]; readonly since: Date | undefined }> {
+  if (usage.file !== undefined && !existsSync(usage.file))
+    return { findings: [], since: undefined };
+  const fault = await usageFault(usage);
+  if (fault === undefined) return { findings: [], since: await usage.open().since?.() };
+  const cure =
+    usage.file === undefined
+      ? 'tokenwright migrate makes the table if it is missing'
+      : 'Stop the service and move the file away; serve makes another one';
+  const message = `uses of tokens can be neither counted nor shown: ${fault}. ${cure}`;
+  return { findings: [{ code: 'usage_unusable', message }], since: undefined };
+}
+
+function noteOn({ kid, values, secrets }: KeyUse): string {
+  return `key ${kid}: made ${count(values, 'live value')}, and seals ${count(secrets, 'secret')}`;
+}

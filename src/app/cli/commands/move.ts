@@ -1,0 +1,217 @@
+import { realpathSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { stepsOf } from '../../../records/steps.ts';
+import { type Command, command, type Outcome } from '../command.ts';
+import { inputError, usageError } from '../../terminal/errors.ts';
+import { count } from '../../terminal/layout.ts';
+import { type Progress, progressOn } from '../progress.ts';
+import { readSettings, readVariable, STORE_SETTINGS } from '../../server/settings.ts';
+import { backUp } from '../../server/stores/backup.ts';
+import { type Compared, type Copied, compareRecords, copyRecords } from '../../server/stores/copy.ts';
+import {
+  requireSqlite,
+  type StoreTarget,
+  storeTarget,
+  withCopyTarget,
+  withStore,
+} from '../../server/stores/open.ts';
+import { type EngineName, parseStoreUrl } from '../../server/stores/url.ts';
+
+const BACKUP_NOTE =
+  'The keys are not in it: keep a copy of keys.json in another place. Without the same keys, no token of the backup is accepted. Nor is usage.db, the counts of uses, which no token needs.';
+
+const OTHER_TOOLS: Readonly<Record<EngineName, string>> = {
+  postgres: 'pg_dump --table=tokenwright_tokens',
+  mysql: 'mysqldump --single-transaction, or mariadb-dump',
+  redis: 'BGSAVE, and keep a copy of the file that it writes',
+  redisCluster: 'BGSAVE on each primary, and keep copies of the files that it writes',
+};
+
+const STORE_FAULT = 'a store cannot be used, or its driver is not installed';
+
+/** The commands that bring tokens to another place. */
+export const MOVE_COMMANDS: readonly Command[] = [
+  command({
+    name: 'backup',
+    operands: ['FILE'],
+    summary: 'copies the SQLite file of the tokens, while the service runs',
+    about: `The copy is as the file was at one instant. It is checked, on disk, and for its owner only. It
+never replaces a file. To restore it, stop the service, remove tokens.db, tokens.db-wal and
+tokens.db-shm, and put the copy in the place of tokens.db. Databases with a server have tools of
+their own.`,
+    flags: {
+      store: {
+        type: 'string',
+        value: 'URL',
+        help: 'sqlite:FILE, another file than the one of the data; or TOKENWRIGHT_STORE',
+      },
+      data: {
+        type: 'string',
+        value: 'FOLDER',
+        help: 'the folder of the SQLite file; default ./data',
+      },
+    },
+    json: '{ file, records }',
+    exits: { 0: 'the backup is made', 1: 'it is not, and nothing is left of it' },
+    example: {
+      call: 'backup monday.db',
+      output: 'wrote 2 records from SQLite in data/tokens.db to monday.db',
+    },
+    async run([file = ''], flags) {
+      const settings = readSettings(STORE_SETTINGS, flags);
+      const target = storeTarget({ ...settings, table: undefined });
+      if (target.file === undefined) throw usageError(otherTools(settings.store));
+      const source = target.file;
+      requireSqlite();
+      // Opens the store first: it says what is wrong with a file, and takes over an unfinished log.
+      const records = await withStore(target, () => backUp(source, file));
+      const text = `wrote ${count(records, 'record')} from ${target.name} to ${file}`;
+      return { text, json: { file, records }, notes: BACKUP_NOTE };
+    },
+  }),
+  command({
+    name: 'copy',
+    summary: 'copies all tokens from one store to another, such as from SQLite to PostgreSQL',
+    about: `All records are copied with every field, also revoked and expired ones, so that each value stays
+valid as long as the keys stay the same: give the service at the new store the same keys.json. The
+table in the target is made if it is missing. If it is interrupted, run it again: it goes on.
+Nothing in the target is overwritten: a record that differs from the one to be copied is named, and
+stays. Only a token that the target has in an earlier version is brought up to date.
+
+The counts of uses are not copied, because a second run would count them twice.
+
+Stop the service before the last run. To keep the pause short, run it once while the service runs,
+stop the service, and run it again. At the end it compares both stores.`,
+    flags: {
+      from: {
+        type: 'string',
+        value: 'URL',
+        help: 'where the tokens are: as for --store of serve, or the path of an SQLite file. It holds a password: prefer TOKENWRIGHT_COPY_FROM',
+      },
+      to: {
+        type: 'string',
+        value: 'URL',
+        help: 'where they are to be; or TOKENWRIGHT_COPY_TO',
+      },
+      'from-table': { type: 'string', value: 'NAME', help: 'the table, as for --table of serve' },
+      'to-table': { type: 'string', value: 'NAME', help: 'likewise in the target' },
+    },
+    json: '{ from, to, copied, updated, equal, conflicts, compared } where conflicts are ids, and compared is { records, missing, different, target }',
+    exits: {
+      0: 'the target has all records of the source',
+      1: STORE_FAULT,
+      3: 'some differ in the target, or are missing there',
+    },
+    example: {
+      call: 'copy --from data/tokens.db --to postgres://ada@db.internal/acme',
+      output: `copied 2 records from SQLite in data/tokens.db to
+PostgreSQL at db.internal/acme; both are equal`,
+    },
+    async run(_, flags) {
+      const from = endOf(
+        'from',
+        flags.from ?? readVariable('TOKENWRIGHT_COPY_FROM'),
+        flags['from-table'],
+      );
+      const to = endOf('to', flags.to ?? readVariable('TOKENWRIGHT_COPY_TO'), flags['to-table']);
+      if (from.place === to.place) {
+        throw usageError('--from and --to are the same store: there is nothing to copy');
+      }
+      const progress = progressOn(process.stderr);
+      try {
+        return await copy(from.target, to.target, progress);
+      } finally {
+        progress.end();
+      }
+    },
+  }),
+];
+
+/** The source or the target of a copy. */
+interface CopyEnd {
+  readonly target: StoreTarget;
+  /** Equal for two names of one store, as far as the names show that. */
+  readonly place: string;
+}
+
+function endOf(flag: 'from' | 'to', given: string | undefined, table: string | undefined): CopyEnd {
+  if (given === undefined) {
+    throw usageError(
+      `--${flag} (TOKENWRIGHT_COPY_${flag.toUpperCase()}) is required; see tokenwright copy --help`,
+    );
+  }
+  const store = /^[a-z+]+:/.test(given) ? given : `sqlite:${given}`;
+  const target = storeTarget({ store, table, data: '' });
+  return { target, place: placeOf(target, store, table) };
+}
+
+function placeOf({ file }: StoreTarget, url: string, table = ''): string {
+  if (file === undefined) {
+    const { engine, hosts, database } = parseStoreUrl(url);
+    return JSON.stringify([engine, hosts, database, table]);
+  }
+  try {
+    return realpathSync(file);
+  } catch {
+    // The file does not exist yet.
+    return resolve(file);
+  }
+}
+
+async function copy(from: StoreTarget, to: StoreTarget, progress: Progress): Promise<Outcome> {
+  return withStore(from, async ({ store: source }) => {
+    const first = await stepsOf(source).next();
+    if (first.done || first.value.length === 0) {
+      throw inputError(`${from.name} holds no records: there is nothing to copy`);
+    }
+    return withCopyTarget(to, async (store) => {
+      const copied = await copyRecords(source, store, progress.of('copied'));
+      const compared = await compareRecords(source, store, progress.of('compared'));
+      let target = 0;
+      for await (const records of stepsOf(store)) target += records.length;
+      return outcomeOf({
+        from: from.name,
+        to: to.name,
+        ...copied,
+        compared: { ...compared, target },
+      });
+    });
+  });
+}
+
+interface Report extends Copied {
+  readonly from: string;
+  readonly to: string;
+  readonly compared: Compared & { readonly target: number };
+}
+
+function outcomeOf(report: Report): Outcome {
+  const { from, to, copied, updated, equal, conflicts, compared } = report;
+  const isEqual = compared.missing === 0 && compared.different === 0;
+  const parts = [
+    `copied ${count(copied, 'record')} from ${from} to`,
+    `${to}; ${isEqual ? 'both are equal' : 'they differ'}`,
+    ...(updated === 0 ? [] : [`brought ${count(updated, 'record')} up to date`]),
+    ...(equal === 0 ? [] : [`${count(equal, 'record')} had been copied before`]),
+    ...conflicts.map(
+      (id) => `conflict: the target has another record of the id ${id}, which stays`,
+    ),
+    ...(isEqual ? [] : [differenceOf(compared, conflicts.length)]),
+  ];
+  return { text: parts.join('\n'), json: report, notes: COPY_NOTE, isNegative: !isEqual };
+}
+
+const COPY_NOTE =
+  'The keys are not copied: give the service at the new store the same keys.json, or the same --keys. The counts of uses are not copied either: they begin again.';
+
+function differenceOf({ missing, different }: Compared, conflicts: number): string {
+  const what = `${count(missing, 'record')} missing and ${different} different in the target`;
+  return missing + different > conflicts
+    ? `${what}: a service still writes to the source; stop it and run copy again`
+    : what;
+}
+
+function otherTools(url = ''): string {
+  const { engine, name } = parseStoreUrl(url);
+  return `${name} is backed up with the tools of its server: ${OTHER_TOOLS[engine]}. Or copy the tokens to an SQLite file: tokenwright copy --to FILE`;
+}

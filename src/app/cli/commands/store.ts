@@ -1,0 +1,251 @@
+import { MAX_PURGED } from '../../../bounds.ts';
+import { systemClock } from '../../../time/clock.ts';
+import { stepsOf } from '../../../records/steps.ts';
+import { doctor } from '../../../ports/token-store.ts';
+import type { TokenId } from '../../../token/record.ts';
+import { type Command, command, type Outcome } from '../command.ts';
+import { inputError, usageError } from '../../terminal/errors.ts';
+import { AGE, readFlag, TIME, wholeNumber } from '../../terminal/kinds.ts';
+import { count } from '../../terminal/layout.ts';
+import { makeFolder } from '../../server/files/private-file.ts';
+import { readSettings, type ServeSettings, STORE_SETTINGS } from '../../server/settings.ts';
+import { goneTokens } from '../../server/stores/gone-tokens.ts';
+import {
+  migrateFile,
+  type OpenStore,
+  type StoreTarget,
+  storeTarget,
+  withStore,
+} from '../../server/stores/open.ts';
+import { usageFault, usageToRead } from '../../server/stores/usage.ts';
+import { DOCTOR } from './doctor.ts';
+import { IMPORT } from './import.ts';
+import { MOVE_COMMANDS } from './move.ts';
+import { RESEAL } from './reseal.ts';
+import { REVIEW, serviceOf } from './review.ts';
+import { STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
+
+const LIMIT = wholeNumber(1, MAX_PURGED);
+
+const NO_PRINT =
+  '--print needs --store (TOKENWRIGHT_STORE), such as postgres://…: an SQLite file is made by migrate itself';
+
+const CLOCK_AHEAD =
+  'nothing was removed: the clock of this machine is more than a day ahead of all that the store knows; set it, or add --yes if it is right and nothing was issued lately';
+
+const FILE_STATES = {
+  made: 'is made',
+  updated: 'is up to date now',
+  current: 'was up to date already',
+} as const;
+
+/** The commands that maintain the store of a service. */
+export const STORE_COMMANDS: readonly Command[] = [
+  command({
+    name: 'migrate',
+    summary: 'creates or upgrades the tables in a database, or an SQLite file',
+    about: `serve does this by itself when it starts. You can run it as often as you like, also
+concurrently. Without --store it is the SQLite file in the data folder. Beside it, it makes usage.db,
+or in a database a table, which counts how tokens are used, but not with TOKENWRIGHT_USAGE=off. If
+the service may not create tables in a database, run the SQL that --print prints.`,
+    flags: {
+      ...STORE_FLAGS,
+      print: {
+        type: 'boolean',
+        help: 'print the SQL that creates the tables; needs --store, but no running server',
+      },
+    },
+    json: '{ store, changed } where changed is false when there was nothing to do; { sql } with --print',
+    exits: {
+      0: 'the tables or the files are up to date, or there is nothing to do',
+      1: STORE_FAULT,
+    },
+    example: {
+      call: 'migrate',
+      output: `SQLite in data/tokens.db: the file is made
+SQLite in data/usage.db: the file is made`,
+    },
+    async run(_, { print, ...flags }) {
+      const settings = readSettings([...STORE_SETTINGS, 'usage'], flags);
+      const target = storeTarget(settings);
+      const store = target.name;
+      if (target.file !== undefined) {
+        if (print === true) throw usageError(NO_PRINT);
+        if (settings.store === undefined) makeFolder(settings.data);
+        return migrateFiles(target, target.file, settings);
+      }
+      const sql = await target.migrationSql();
+      if (print === true) return printed(sql, target);
+      const changed = await withStore(target, (opened) => migrate(opened, settings));
+      if (sql === undefined) return { text: nothingToDo(target), json: { store, changed } };
+      const text = `${store}: the tables ${changed ? 'are up to date now' : 'were up to date already'}`;
+      return { text, json: { store, changed } };
+    },
+  }),
+  DOCTOR,
+  command({
+    name: 'purge',
+    summary: 'removes the records of tokens that expired or were revoked long ago',
+    about: `Until then an expired token can still be shown, and a revoked one is known as such. Nothing that
+is still valid goes. It works in batches of a thousand, and may be stopped and run again. It also removes counts
+of usage that were left over from tokens that are gone. If the clock of this machine is more than a day ahead of
+all that the store knows, it removes nothing: that clock may be wrong. A database removes nothing that is valid by
+its own clock.`,
+    flags: {
+      ...STORE_FLAGS,
+      'older-than': {
+        type: 'string',
+        value: 'TIME',
+        help: 'those that ended longer ago than 90d, 12h or 30m',
+      },
+      before: {
+        type: 'string',
+        value: 'DATE',
+        help: 'those that ended before 2027-01-31, or 2027-01-31T12:00:00Z',
+      },
+      limit: { type: 'string', value: 'NUMBER', help: `at most so many, ${LIMIT.values}` },
+      'dry-run': {
+        type: 'boolean',
+        help: 'only count; it reads all records, and removes none',
+      },
+      yes: {
+        type: 'boolean',
+        help: 'confirm that the clock of this machine is right, although nothing was issued lately',
+      },
+    },
+    json: '{ purged, before, forgotten }; how many were removed, the instant before which they ended, and how many tokens were gone before and had counts of usage left, which are removed as well. With --dry-run { found, records, before }; how many would be removed, and of how many',
+    exits: { 0: 'they are gone, or there were none', 1: STORE_FAULT },
+    example: {
+      call: 'purge --older-than 90d',
+      output: 'removed 1 record from SQLite in data/tokens.db',
+    },
+    async run(_, flags) {
+      const before = readBefore(flags, systemClock.now());
+      const limit = readFlag(LIMIT, 'limit', flags.limit);
+      const target = storeTarget(readSettings(STORE_SETTINGS, flags));
+      const use = flags['dry-run'] === true ? countEnded : purge;
+      const asked = { before, limit, isSure: flags.yes === true };
+      return withStore(target, (opened) => use(opened, asked, target.name));
+    },
+  }),
+  REVIEW,
+  RESEAL,
+  ...MOVE_COMMANDS,
+  IMPORT,
+];
+
+interface Purge {
+  readonly before: Date;
+  readonly limit: number | undefined;
+  /** Whether the clock is right whatever the store knows. */
+  readonly isSure: boolean;
+}
+
+async function purge(
+  opened: OpenStore,
+  { before, limit, isSure }: Purge,
+  name: string,
+): Promise<Outcome> {
+  const tokens = await serviceOf(opened);
+  if (!isSure && (await tokens.isClockAhead())) throw inputError(CLOCK_AHEAD);
+  const purged = await tokens.purge({ before, limit });
+  const forgotten = await forgetGone(opened);
+  const text = `removed ${count(purged, 'record')} from ${name}`;
+  const left = `also removed the counts of ${count(forgotten, 'token')} that ${forgotten === 1 ? 'was' : 'were'} gone before`;
+  const notes = [`asked for ${endedBefore(before)}`, ...(forgotten > 0 ? [left] : [])].join('\n');
+  return { text, json: { purged, before, forgotten }, notes };
+}
+
+/** Removes counts that were left when the records of their tokens were removed. */
+async function forgetGone({ store, usage }: OpenStore): Promise<number> {
+  const counts = await usageToRead(usage, () => {});
+  const gone = new Set<TokenId>();
+  if (counts === undefined) return 0;
+  for await (const ids of goneTokens(counts, store)) {
+    await counts.forget(ids);
+    for (const id of ids) gone.add(id);
+  }
+  return gone.size;
+}
+
+async function countEnded(
+  { store }: OpenStore,
+  { before, limit = Number.POSITIVE_INFINITY }: Purge,
+  name: string,
+): Promise<Outcome> {
+  const [seen, ended] = [new Set<string>(), new Set<string>()];
+  for await (const records of stepsOf(store)) {
+    for (const { id, expiresAt, revokedAt = expiresAt } of records) {
+      seen.add(id);
+      if (expiresAt < before || revokedAt < before) ended.add(id);
+    }
+  }
+  const found = Math.min(ended.size, limit);
+  const text = `would remove ${found} of ${count(seen.size, 'record')} from ${name}`;
+  const notes = `nothing was removed; asked for ${endedBefore(before)}`;
+  return { text, json: { found, records: seen.size, before }, notes };
+}
+
+function endedBefore(before: Date): string {
+  return `those that ended before ${before.toISOString()}`;
+}
+
+function readBefore(flags: { before?: string; 'older-than'?: string }, now: Date): Date {
+  const before = readFlag(TIME, 'before', flags.before);
+  const age = readFlag(AGE, 'older-than', flags['older-than']);
+  if ((before === undefined) === (age === undefined)) {
+    throw usageError('either --older-than or --before is required');
+  }
+  if (before !== undefined && before > now) throw usageError('--before must not be later than now');
+  return before ?? new Date(now.getTime() - (age ?? 0) * 1000);
+}
+
+/** Makes the file of the tokens, and the one that counts their uses. */
+async function migrateFiles(
+  target: StoreTarget,
+  file: string,
+  settings: Pick<ServeSettings, 'usage'>,
+): Promise<Outcome> {
+  const tokens = await migrateFile(file, async () => (await target.open()).close());
+  const lines = [`${target.name}: the file ${FILE_STATES[tokens]}`];
+  const states = [tokens];
+  await withStore(target, async ({ usage }) => {
+    if (usage.file === undefined || settings.usage === 'off') return;
+    const state = await migrateFile(usage.file, async () => void usage.open());
+    lines.push(`${usage.name}: the file ${FILE_STATES[state]}`);
+    states.push(state);
+  });
+  const changed = states.some((state) => state !== 'current');
+  return { text: lines.join('\n'), json: { store: target.name, changed } };
+}
+
+/** Brings all tables up to date. Returns whether there was something to do. */
+async function migrate(
+  { store, usage, leases, migrate }: OpenStore,
+  settings: Pick<ServeSettings, 'usage'>,
+): Promise<boolean> {
+  if (migrate === undefined) return false;
+  const isMissing = (await doctor(store)).some(({ code }) => code === 'schema_missing');
+  await migrate();
+  // Removes nothing, and fails without the table.
+  const cannotLimit = await leases.purge(new Date(0), 1).then(
+    () => false,
+    () => true,
+  );
+  await leases.migrate();
+  if (settings.usage === 'off') return isMissing || cannotLimit;
+  const cannotCount = (await usageFault(usage)) !== undefined;
+  await usage.migrate();
+  return isMissing || cannotLimit || cannotCount;
+}
+
+/** Prints nothing on standard output if there is no SQL, so that scripts can pipe it. */
+function printed(sql: string | undefined, target: StoreTarget): Outcome {
+  if (sql === undefined) return { text: '', json: { sql: '' }, notes: nothingToDo(target) };
+  const text = sql.trimEnd();
+  return { text, json: { sql: text } };
+}
+
+function nothingToDo({ name }: StoreTarget): string {
+  return `${name}: nothing to do, there is no schema`;
+}

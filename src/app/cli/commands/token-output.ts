@@ -1,0 +1,260 @@
+import type { ScopeDiff } from '../../../scope/index.ts';
+import { OTHER_SCOPES } from '../../../ports/usage-store.ts';
+import type { Listing, TokenClient, Verification, WrittenNeed } from '../account/index.ts';
+import type { AdviceJson, ExplanationJson, TokenJson, UsageJson } from '../account/token-json.ts';
+import type { Outcome } from '../command.ts';
+import { columns, count, diffLines, labeled, printable, table, wrap } from '../../terminal/layout.ts';
+import { describeRequest, REQUEST_REASONS } from './request.ts';
+import { limitLines } from './token-limits.ts';
+
+export function missingOutcome({ name }: TokenClient): Outcome {
+  return { text: '', json: null, notes: `no such token of ${name}`, isNegative: true };
+}
+
+export function madeOutcome(token: TokenJson): Outcome {
+  return { text: token.token, json: token, notes: columns(rowsOf(token)) };
+}
+
+export function shownOutcome(token: TokenJson): Outcome {
+  return { text: columns(rowsOf(token)), json: token };
+}
+
+export function usageOutcome(usage: UsageJson): Outcome {
+  const { uses, refusals, lastUsed, derived, scopes } = usage;
+  const totals = columns([
+    ['uses', String(uses)],
+    ['refusals', String(refusals)],
+    ['last used', lastUsedText(lastUsed)],
+    ...(derived === undefined ? [] : [derivedRow(derived)]),
+  ]);
+  const rows = scopes.map(({ scope, uses, lastUsed }) => [
+    String(uses),
+    lastUsedText(lastUsed),
+    scope === OTHER_SCOPES ? `${scope}: it is not known by which scope` : printable(scope),
+  ]);
+  return { text: `${totals}\n\n${table(['USES', 'LAST USED', 'SCOPE'], rows)}`, json: usage };
+}
+
+function derivedRow({
+  uses,
+  lastUsed,
+}: NonNullable<UsageJson['derived']>): readonly [label: string, text: string] {
+  return ['derived tokens', `${count(uses, 'use')}, the last ${lastUsedText(lastUsed)}`];
+}
+
+/** @param removed the scopes that were removed; absent if that was not asked for */
+export function adviceOutcome(advice: AdviceJson, removed?: readonly string[]): Outcome {
+  const { unused, kept, since } = advice;
+  const list = (label: string, scopes: readonly string[]) =>
+    labeled(label, scopes.length === 0 ? ['none'] : scopes.map(printable));
+  return {
+    text: columns([...list('unused', unused), ...list('kept', kept), ['since', isoTime(since)]]),
+    json: { ...advice, ...(removed !== undefined && { removed }) },
+    notes: removed?.length ? `removed ${count(removed.length, 'scope')}` : nextStep(advice),
+  };
+}
+
+function nextStep({ unused, kept, since }: AdviceJson): string {
+  if (unused.length === 0) return `nothing to remove, as far as is known since ${isoTime(since)}`;
+  if (kept.length === 0) return 'no scope was used: revoke the token, or ask its bearer';
+  return 'to remove the unused scopes, add --apply';
+}
+
+export function triedOutcome(token: TokenJson & { readonly diff: ScopeDiff }): Outcome {
+  const diff = diffLines(token.diff) || 'no difference: the token would allow the same';
+  return {
+    text: `${diff}\n\n${columns(rowsOf(token))}`,
+    json: token,
+    notes: 'dry run: nothing was changed',
+  };
+}
+
+export function revokedOutcome(revoked: number, { name }: TokenClient): Outcome {
+  return { text: `revoked ${count(revoked, 'token')} of ${name}`, json: { revoked } };
+}
+
+export function listedOutcome({ tokens, isWhole }: Listing, { name }: TokenClient): Outcome {
+  const counted = `${count(tokens.length, 'token')} of ${name}`;
+  return {
+    text: drawList(tokens),
+    json: { tokens, isWhole },
+    notes: isWhole ? counted : `${counted}; there are more, so give a larger --limit`,
+  };
+}
+
+function rowsOf(token: TokenJson): (readonly [label: string, text: string])[] {
+  const {
+    id,
+    masked,
+    name,
+    state,
+    pending,
+    parent,
+    descendants,
+    scopes,
+    requested = scopes,
+    metadata,
+    limits,
+  } = token;
+  const isExpanded = requested.join() !== scopes.join();
+  const list = (label: string, lines: readonly string[]) => labeled(label, lines.map(printable));
+  return [
+    ['id', printable(id)],
+    ['value', printable(masked)],
+    ...(name === undefined ? [] : [['name', printable(name)] as const]),
+    ['state', printable(state)],
+    ...(pending === true ? [['pending', 'a new value waits for its first use'] as const] : []),
+    ...(parent === undefined ? [] : [['parent', printable(parent)] as const]),
+    ...(descendants === undefined || descendants === 0
+      ? []
+      : [
+          [
+            'derived',
+            `${descendants} live, which outlive the rotation (--end-derived ends them)`,
+          ] as const,
+        ]),
+    ...list('scopes', scopes),
+    ...(isExpanded ? list('asked for', requested) : []),
+    ...(metadata === undefined ? [] : list('metadata', wrap(JSON.stringify(metadata)))),
+    ...(limits === undefined ? [] : list('limits', limitLines(limits))),
+    ['created', isoTime(token.createdAt)],
+    ['expires', isoTime(token.expire)],
+    ...useRows(token),
+    ['version', String(token.version)],
+  ];
+}
+
+function useRows({ uses, lastUsed }: TokenJson): (readonly [label: string, text: string])[] {
+  if (uses === undefined || lastUsed === undefined) return [];
+  const text = lastUsed === null ? 'never' : `${count(uses, 'time')}, last ${isoTime(lastUsed)}`;
+  return [['used', text]];
+}
+
+/** Draws a list of tokens, with the column that may be long at the end. */
+function drawList(tokens: readonly TokenJson[]): string {
+  if (tokens.length === 0) return '';
+  const hasStates = tokens.some(({ state }) => state !== 'active');
+  const hasNames = tokens.some(({ name }) => name !== undefined);
+  const hasUses = tokens.some(({ lastUsed }) => lastUsed !== undefined);
+  const rows = tokens.map(({ id, state, expire, lastUsed, name = '', scopes }) => {
+    const more = scopes.length > 1 ? ` and ${scopes.length - 1} more` : '';
+    return [
+      printable(id),
+      ...(hasStates ? [printable(state)] : []),
+      isoTime(expire),
+      ...(hasUses ? [lastUsedText(lastUsed).replace(/T.*/, '')] : []),
+      ...(hasNames ? [shorten(printable(name))] : []),
+      printable(`${scopes[0]}${more}`),
+    ];
+  });
+  const titles = [
+    'ID',
+    ...(hasStates ? ['STATE'] : []),
+    'EXPIRES',
+    ...(hasUses ? ['LAST USED'] : []),
+    ...(hasNames ? ['NAME'] : []),
+    'SCOPES',
+  ];
+  return table(titles, rows);
+}
+
+function lastUsedText(lastUsed: number | null | undefined): string {
+  if (lastUsed === undefined) return 'unknown';
+  return lastUsed === null ? 'never' : isoTime(lastUsed);
+}
+
+const NAME_WIDTH = 20;
+
+function shorten(name: string): string {
+  return name.length > NAME_WIDTH ? `${name.slice(0, NAME_WIDTH - 1)}…` : name;
+}
+
+function isoTime(unixSeconds: number): string {
+  return new Date(unixSeconds * 1000).toISOString().replace('.000', '');
+}
+
+const VERDICT_REASONS: Readonly<Record<string, string>> = {
+  malformed: 'not a value of this service, or made with another key or prefix',
+  unknown: 'no token has this value; it may have been rotated, or purged',
+  revoked: 'the token was revoked',
+  expired: 'the token has expired',
+  suspended: 'the token is suspended, until somebody resumes it',
+  inactive:
+    'the value is unknown, revoked, expired or suspended, or its limits do not allow a use now',
+  ancestor_revoked: 'a token that it was derived from was revoked',
+  ancestor_expired: 'a token that it was derived from has expired',
+  ancestor_suspended: 'a token that it was derived from is suspended, until somebody resumes it',
+  insufficient_scope: 'no scope of the token covers it',
+  ancestor_insufficient: 'a token that it was derived from no longer covers it',
+  address_unknown: 'the token may be used from some addresses only: give --address',
+  address_denied: 'the token may not be used from this address',
+  limit_exceeded: 'the token has no use left, in total or in this window',
+};
+
+export function explanationOutcome(explanation: ExplanationJson, need: WrittenNeed): Outcome {
+  const { allowed, reason, grantedBy, nearest, needed, smallest, known, suggestions } = explanation;
+  const rows = [
+    [allowed ? 'allowed' : 'refused', describeNeed(need)],
+    ...(reason === undefined ? [] : [['reason', `${reason}: ${reasonInWords(reason)}`] as const]),
+    ...(grantedBy === undefined ? [] : [['by', grantedBy] as const]),
+    ...(nearest === undefined
+      ? []
+      : [['nearest', `${nearest.scope}, but its ${nearest.failed} does not match`] as const]),
+    ...(smallest === undefined ? [] : [['enough', smallest] as const]),
+    // What an ambiguous request needs cannot be told, nor whether a catalog knows it.
+    ...(known || suggestions.length > 0 || reason === undefined || needed === ''
+      ? []
+      : [['catalog', 'does not know it'] as const]),
+    ...(suggestions.length === 0
+      ? []
+      : labeled('catalog', [
+          'does not know it; did you mean',
+          ...suggestions.map((scope) => `  ${scope}`),
+        ])),
+  ] as const;
+  return {
+    text: columns(rows.map(([label, text]) => [label, printable(text)])),
+    json: explanation,
+    isNegative: !allowed,
+  };
+}
+
+function reasonInWords(reason: string): string {
+  const ambiguous: Readonly<Record<string, string>> = REQUEST_REASONS;
+  return VERDICT_REASONS[reason] ?? ambiguous[reason] ?? 'the request is ambiguous';
+}
+
+function describeNeed(need: WrittenNeed): string {
+  return 'scope' in need ? printable(need.scope) : describeRequest(need);
+}
+
+export function verificationOutcome(verification: Verification, need: WrittenNeed): Outcome {
+  const asked = describeNeed(need);
+  if (verification.ok) {
+    const { id, account, expire } = verification.token;
+    const rows = [
+      ['allowed', asked],
+      ['by', verification.grantedBy],
+      ['token', id],
+      ['account', account],
+      ['expires', expire === undefined ? undefined : isoTime(expire)],
+    ] as const;
+    return {
+      text: columns(
+        rows.flatMap(([name, text]) => (text ? [[name, printable(text)] as const] : [])),
+      ),
+      json: verification,
+    };
+  }
+  const { reason, needed } = verification;
+  const words = VERDICT_REASONS[reason] ?? 'the request is ambiguous';
+  return {
+    text: columns([
+      ['refused', asked],
+      ['reason', `${reason}: ${words}`],
+      ...(needed === undefined ? [] : [['enough', needed] as const]),
+    ]),
+    json: verification,
+    isNegative: true,
+  };
+}

@@ -1,0 +1,555 @@
+import { LISTED_STATES } from '../../../token/record.ts';
+import { checkWildcards, withClient } from '../account/connect.ts';
+import {
+  ACCOUNT_FLAGS,
+  ACCOUNT_HELP,
+  type AccountFlags,
+  CATALOG_FLAGS,
+  CLIENT_FLAGS,
+  CLIENT_HELP,
+  GRANT_HELP,
+  REVEAL_FLAGS,
+  REVEAL_HELP,
+  ROUTE_FLAGS,
+  ROUTE_HELP,
+} from '../account/flags.ts';
+import type { TokenClient } from '../account/index.ts';
+import { type Command, command, type Outcome } from '../command.ts';
+import { usageError } from '../../terminal/errors.ts';
+import { ADDRESS, choice, readFlag, SECONDS, wholeNumber } from '../../terminal/kinds.ts';
+import { applyAdvice } from './apply-advice.ts';
+import { ROOT_NAME_FLAG } from './request.ts';
+import { DAYS } from './review-parts.ts';
+import { TOKEN_DERIVE } from './token-derive.ts';
+import { TOKEN_EXPLAIN } from './token-explain.ts';
+import { ABSENT, CLIENT_FAULT, ID_HELP, TOKEN_JSON } from './token-help.ts';
+import {
+  CHANGE_FLAGS,
+  NAME_FLAG,
+  NEW_TOKEN_FLAGS,
+  newTokenOf,
+  readChange,
+  readIdOperand,
+  readScopeFlags,
+  readValueOperand,
+  readWrittenNeed,
+  TTL,
+  VALUE_FLAG,
+} from './token-input.ts';
+import { withLimits } from './token-limits.ts';
+import {
+  adviceOutcome,
+  listedOutcome,
+  madeOutcome,
+  revokedOutcome,
+  shownOutcome,
+  triedOutcome,
+  usageOutcome,
+  verificationOutcome,
+} from './token-output.ts';
+import { TOKEN_REVIEW } from './token-review.ts';
+import { withToken } from './with-token.ts';
+
+const ACTIVATE = choice('first-use');
+const MATCH = choice('overlaps', 'covers', 'exact');
+const STATE = choice(...LISTED_STATES);
+const LIMIT = wholeNumber(1, 1_000_000);
+
+const VERSION = wholeNumber(1, 999_999_999_999_999);
+const DEFAULT_LISTED = 10_000;
+
+const SHOWN_JSON = `${TOKEN_JSON}. Here token is the id, never the value, as with --reveal once`;
+
+const USED_JSON =
+  'Where uses are recorded, it has also uses and lastUsed, which is null for a token that was never used';
+
+const EXAMPLE_ROWS = `id       7f3kQwB2mN8xR4tY6uZ1aC
+value    tw_1k17f3kQw…
+name     ci
+state    active
+scopes   GET:shop.example/orders
+created  2026-11-21T20:00:00Z
+expires  2027-02-19T20:00:00Z`;
+
+const IF_VERSION_FLAG = {
+  type: 'string',
+  value: 'N',
+  help: 'only if the token still has this version',
+} as const;
+
+/** The commands that manage the tokens of an account. */
+export const TOKEN_COMMANDS: readonly Command[] = [
+  command({
+    name: 'token issue',
+    summary: 'issues a token and prints its value',
+    about: `Standard output has only the value, so that TOKEN=$(tokenwright token issue …) works. The details
+of the token go to standard error.
+
+${ACCOUNT_HELP}
+
+${GRANT_HELP}
+${REVEAL_HELP}`,
+    flags: {
+      ...ACCOUNT_FLAGS,
+      ...CATALOG_FLAGS,
+      ...REVEAL_FLAGS,
+      ...NEW_TOKEN_FLAGS,
+    },
+    json: TOKEN_JSON,
+    exits: { 0: 'the token was issued', 1: CLIENT_FAULT },
+    example: {
+      call: 'token issue --account ada --scope GET:shop.example/orders --name ci --ttl 90d',
+      output: `tw_1k17f3kQw…
+${EXAMPLE_ROWS}
+version  1`,
+    },
+    async run(_, flags) {
+      const scopes = await readScopeFlags(flags.scope ?? [], 'scope');
+      checkWildcards(scopes, flags);
+      const token = newTokenOf(scopes, flags);
+      return withClient(flags, async (client) => madeOutcome(await client.issue(token)), {
+        catalogFor: 'granting',
+      });
+    },
+  }),
+  TOKEN_DERIVE,
+  command({
+    name: 'token list',
+    summary: 'lists tokens of an account, newest first',
+    about: `Listing grants nothing, so there is neither --catalog nor --patterns. --scope may still contain
+wildcards.
+
+${ACCOUNT_HELP}`,
+    flags: {
+      ...ACCOUNT_FLAGS,
+      scope: { type: 'string', value: 'SCOPE', help: 'only tokens whose scopes match this one' },
+      match: {
+        type: 'string',
+        value: 'HOW',
+        help: 'how --scope matches: overlaps (the default), the token allows a part of it; covers, the token allows all of it; exact, the token holds exactly this scope',
+      },
+      state: {
+        type: 'string',
+        value: 'STATE',
+        help: `only tokens in this state: ${STATE.values}; default active. A revoked token is listed until it is purged`,
+      },
+      name: {
+        ...NAME_FLAG,
+        help: 'only tokens whose name contains this text, in upper or lower case',
+      },
+      parent: {
+        type: 'string',
+        value: 'ID',
+        help: 'only tokens that were derived from the token with this id, directly',
+      },
+      limit: {
+        type: 'string',
+        value: 'N',
+        help: `at most this many tokens; default ${DEFAULT_LISTED}. Standard error says if there are more`,
+      },
+    },
+    json: '{ tokens: [token], isWhole }; a token has { id, token, scopes, requested?, state, createdAt, expire, version, masked, pending?, parent?, name?, metadata?, limits? }, where times are UNIX seconds and token is the id, never the value, as with --reveal once. Where uses are recorded, it has also uses and lastUsed, null if there were none. isWhole is false if there are more',
+    exits: { 0: 'the tokens were listed; there may be none', 1: CLIENT_FAULT },
+    example: {
+      call: "token list --account ada --scope 'GET:shop.example/*'",
+      output: `ID                      EXPIRES               NAME  SCOPES
+7f3kQwB2mN8xR4tY6uZ1aC  2027-02-19T20:00:00Z  ci    GET:shop.example/orders
+1 token of ada in SQLite in data/tokens.db`,
+    },
+    async run(_, flags) {
+      const filter = {
+        scope: flags.scope,
+        match: readFlag(MATCH, 'match', flags.match),
+        state: readFlag(STATE, 'state', flags.state),
+        name: flags.name,
+        parent: flags.parent,
+        limit: readFlag(LIMIT, 'limit', flags.limit) ?? DEFAULT_LISTED,
+      };
+      const list = async (client: TokenClient) => listedOutcome(await client.list(filter), client);
+      return withClient(flags, list, { showsUse: true });
+    },
+  }),
+  command({
+    name: 'token get',
+    operands: ['ID'],
+    summary: 'shows one token without its value, even if it has expired',
+    about: `${ID_HELP}\n\n${ACCOUNT_HELP}`,
+    flags: {
+      ...ACCOUNT_FLAGS,
+      state: {
+        type: 'string',
+        value: 'STATE',
+        help: `only if the token is in this state: ${STATE.values}; default any but revoked`,
+      },
+    },
+    json: `${SHOWN_JSON}. ${USED_JSON}`,
+    exits: { 0: 'the token was shown', 1: CLIENT_FAULT, 3: ABSENT },
+    example: {
+      call: 'token get 7f3kQwB2mN8xR4tY6uZ1aC --account ada',
+      output: `${EXAMPLE_ROWS}
+version  1`,
+    },
+    async run([operand = ''], flags) {
+      const id = await readIdOperand(operand);
+      const options = { state: readFlag(STATE, 'state', flags.state) };
+      return withToken(flags, (client) => client.get(id, options), shownOutcome, {
+        showsUse: true,
+      });
+    },
+  }),
+  command({
+    name: 'token usage',
+    operands: ['ID'],
+    summary: 'shows how often a token is used, when last, and by which of its scopes',
+    about: `serve counts the checks that it makes itself, such as those of --check. Another process counts its
+own if it records usage in the same place. What a process has counted in the last ten seconds may be
+missing. An answer of /introspect is counted as a use by the scope other. Checks of token verify on a
+store are not counted.
+
+${ID_HELP}
+
+${ACCOUNT_HELP}`,
+    flags: ACCOUNT_FLAGS,
+    json: '{ uses, refusals, lastUsed, scopes: [{ scope, uses, lastUsed }] }; lastUsed is in UNIX seconds, or null. A scope named other has the uses whose scope is not known',
+    exits: { 0: 'the use was shown', 1: CLIENT_FAULT, 3: ABSENT },
+    example: {
+      call: 'token usage 7f3kQwB2mN8xR4tY6uZ1aC --account ada',
+      output: `uses       2
+refusals   0
+last used  2026-11-22T09:30:00Z
+
+USES  LAST USED             SCOPE
+2     2026-11-22T09:30:00Z  GET:shop.example/orders`,
+    },
+    async run([operand = ''], flags) {
+      const id = await readIdOperand(operand);
+      return withToken(flags, (client) => client.usage(id), usageOutcome, { showsUse: true });
+    },
+  }),
+  command({
+    name: 'token advise',
+    operands: ['ID'],
+    summary: 'names the scopes that a token has not used for a time',
+    about: `It gives no advice while the counts do not go back that far: for a new token, after a change of its
+scopes, or soon after recording began. A scope counts as unused if it is used in a process that does
+not record; see token usage.
+
+${ID_HELP}
+
+${ACCOUNT_HELP}`,
+    flags: {
+      ...ACCOUNT_FLAGS,
+      'unused-for-days': {
+        type: 'string',
+        value: 'DAYS',
+        help: `how long a scope was not used: ${DAYS.values}; default 30`,
+      },
+      apply: {
+        type: 'boolean',
+        help: 'remove the unused scopes, unless the token changes meanwhile; a token that has used none is left as it is',
+      },
+    },
+    json: '{ unused: [scope], kept: [scope], since }; since is in UNIX seconds, from when the counts say something about these scopes. With --apply also removed: [scope]',
+    exits: { 0: 'the advice was given, and with --apply carried out', 1: CLIENT_FAULT, 3: ABSENT },
+    example: {
+      call: 'token advise 7f3kQwB2mN8xR4tY6uZ1aC --account ada --unused-for-days 90',
+      output: `unused  none
+kept    GET:shop.example/orders
+since   2026-11-21T20:00:00Z
+nothing to remove, as far as is known since 2026-11-21T20:00:00Z`,
+    },
+    async run([operand = ''], { 'unused-for-days': days, apply, ...flags }) {
+      const id = await readIdOperand(operand);
+      const options = { unusedForDays: readFlag(DAYS, 'unused-for-days', days) };
+      const call = async (client: TokenClient) =>
+        apply === true
+          ? applyAdvice(client, id, options)
+          : adviceOutcome(await client.advise(id, options));
+      return withToken(flags, call, (outcome) => outcome, { showsUse: true });
+    },
+  }),
+  TOKEN_EXPLAIN,
+  TOKEN_REVIEW,
+  command({
+    name: 'token modify',
+    operands: ['ID'],
+    summary: 'updates the fields of a token that you give',
+    about: `This is PATCH /token/ID, not PUT: fields that you do not give stay as they are. Without --ttl and
+--expire, the expiry stays. The value stays, too. To replace it, use token rotate. Of --address, --uses
+and --rate, '' removes the limit.
+
+${ID_HELP}
+
+${ACCOUNT_HELP}
+
+${GRANT_HELP}`,
+    flags: {
+      ...ACCOUNT_FLAGS,
+      ...CATALOG_FLAGS,
+      ...CHANGE_FLAGS,
+      'if-version': IF_VERSION_FLAG,
+      'dry-run': {
+        type: 'boolean',
+        help: 'show the result without making the change; not with --url',
+      },
+    },
+    json: `${TOKEN_JSON}; with --dry-run also diff: { added: [scope], removed: [scope] }`,
+    exits: { 0: 'the token was changed; with --dry-run, it could be', 1: CLIENT_FAULT, 3: ABSENT },
+    example: {
+      call: `token modify 7f3kQwB2mN8xR4tY6uZ1aC --account ada \\
+    --add-scope GET:shop.example/bills --dry-run`,
+      output: `+ GET:shop.example/bills
+
+id       7f3kQwB2mN8xR4tY6uZ1aC
+value    tw_1k17f3kQw…
+name     ci
+state    active
+scopes   GET:shop.example/bills
+         GET:shop.example/orders
+created  2026-11-21T20:00:00Z
+expires  2027-02-19T20:00:00Z
+version  2
+dry run: nothing was changed`,
+    },
+    async run([operand = ''], flags) {
+      const change = await readChange(flags);
+      const id = await readIdOperand(operand);
+      const options = { ifVersion: readFlag(VERSION, 'if-version', flags['if-version']) };
+      const isGranting = change.scopes !== undefined || change.addScopes !== undefined;
+      const use = isGranting ? ({ catalogFor: 'granting' } as const) : {};
+      const patchIn = (client: TokenClient) => withLimits(client, [id, change, options], flags);
+      return flags['dry-run'] === true
+        ? withToken(flags, async (c) => c.tryPatch(...(await patchIn(c))), triedOutcome, use)
+        : withToken(flags, async (c) => c.patch(...(await patchIn(c))), shownOutcome, use);
+    },
+  }),
+  suspension({
+    name: 'token suspend',
+    summary: 'refuses a token until it is resumed',
+    about:
+      'Nothing else about the token changes, so it may expire meanwhile. A service that caches tokens\n(--max-stale-ms) may still accept it for that long.',
+    done: 'the token is suspended',
+    suspended: true,
+  }),
+  suspension({
+    name: 'token resume',
+    summary: 'accepts a suspended token again',
+    about: 'A token that has expired or was revoked meanwhile stays so.',
+    done: 'the token is no longer suspended',
+    suspended: false,
+  }),
+  command({
+    name: 'token revoke',
+    operands: ['ID?'],
+    summary: 'revokes one token, or all tokens of an account',
+    about: `A service that caches tokens (--max-stale-ms) may still accept the token for that long.
+
+${ID_HELP}
+
+${ACCOUNT_HELP}`,
+    flags: {
+      ...ACCOUNT_FLAGS,
+      'if-version': IF_VERSION_FLAG,
+      all: {
+        type: 'boolean',
+        help: 'all tokens of the account instead of one; needs --yes, and not with --url',
+      },
+      descendants: {
+        type: 'boolean',
+        help: 'also what was derived from the token, which cannot be used any more either way and is not counted',
+      },
+      yes: { type: 'boolean', help: 'confirm --all' },
+    },
+    json: '{ revoked }, the number of tokens that were revoked',
+    exits: { 0: 'revoked', 1: CLIENT_FAULT, 3: `${ABSENT}, or it was already revoked` },
+    example: {
+      call: 'token revoke 7f3kQwB2mN8xR4tY6uZ1aC --account ada',
+      output: 'revoked 1 token of ada in SQLite in data/tokens.db',
+    },
+    async run([operand], flags) {
+      if ((operand === undefined) !== (flags.all === true)) {
+        throw usageError('either <ID> or --all is required; see tokenwright token revoke --help');
+      }
+      if (operand === undefined) return revokeAll(flags);
+      const id = await readIdOperand(operand);
+      const ifVersion = readFlag(VERSION, 'if-version', flags['if-version']);
+      const options = { ifVersion, ...(flags.descendants === true && { descendants: true }) };
+      const call = (client: TokenClient) => client.revoke(id, options);
+      return withToken(flags, call, (_, client) => revokedOutcome(1, client));
+    },
+  }),
+  command({
+    name: 'token rotate',
+    operands: ['ID'],
+    summary: 'gives a token a new value and prints it',
+    about: `The id, the scopes and the expiry stay. The old value is refused immediately, or after the time
+of --grace. Standard output has only the new value. The details of the token go to standard error.
+
+With --activate first-use, both values work until a service accepts the new one for the first time. Then
+the time of --grace begins for the old one. If you lose the new value before that, rotate again: nobody is
+locked out. --cancel drops a new value that has not been used, and prints the token without a value.
+
+After a leak, use --end-derived. Anybody who had the value may have derived tokens from it, which outlive it.
+
+${ID_HELP}
+
+${ACCOUNT_HELP}
+${REVEAL_HELP}`,
+    flags: {
+      ...ACCOUNT_FLAGS,
+      ...REVEAL_FLAGS,
+      activate: {
+        type: 'string',
+        value: 'WHEN',
+        help: 'first-use: the old value works until the new one is used; default immediately',
+      },
+      grace: {
+        type: 'string',
+        value: 'TIME',
+        help: `how long the old value keeps working after that: ${TTL}`,
+      },
+      cancel: { type: 'boolean', help: 'drop the new value that waits for its first use' },
+      'end-derived': {
+        type: 'boolean',
+        help: 'also revoke all tokens that were derived from this one',
+      },
+      'if-version': IF_VERSION_FLAG,
+    },
+    json: `${TOKEN_JSON}; with --cancel, token is the id`,
+    exits: {
+      0: 'the token has a new value; with --cancel, none is pending',
+      1: CLIENT_FAULT,
+      3: ABSENT,
+    },
+    example: {
+      call: 'token rotate 7f3kQwB2mN8xR4tY6uZ1aC --account ada --grace 1h',
+      output: `tw_1k17f3kQw…
+${EXAMPLE_ROWS}
+version  2`,
+    },
+    async run([operand = ''], flags) {
+      const activate = readFlag(ACTIVATE, 'activate', flags.activate);
+      const graceSeconds = readFlag(SECONDS, 'grace', flags.grace);
+      const ifVersion = readFlag(VERSION, 'if-version', flags['if-version']);
+      const isMaking = activate !== undefined || graceSeconds !== undefined;
+      if (flags.cancel === true && isMaking) {
+        throw usageError('--cancel makes no new value: leave --activate and --grace out');
+      }
+      const endsDerived = flags['end-derived'] === true;
+      if (endsDerived && (isMaking || flags.cancel === true)) {
+        throw usageError(
+          '--end-derived is for a value that is refused immediately: leave --activate, --grace and --cancel out',
+        );
+      }
+      const id = await readIdOperand(operand);
+      return flags.cancel === true
+        ? withToken(flags, (client) => client.cancelRotation(id, { ifVersion }), shownOutcome)
+        : withToken(
+            flags,
+            (client) =>
+              client.rotate(id, {
+                activate,
+                graceSeconds,
+                ifVersion,
+                ...(endsDerived && { endDerived: true }),
+              }),
+            madeOutcome,
+          );
+    },
+  }),
+  command({
+    name: 'token verify',
+    operands: ['METHOD?', 'URL?'],
+    summary: 'checks whether the value of a token allows a request or a scope',
+    about: `The value is read from standard input, or from the variable TOKENWRIGHT_TOKEN. The host of URL,
+without its port, is the domain. The rest is the target as it is sent.
+
+With a store, no account is needed, and the keys printed by keys verifier are enough. With --url, the
+service must run with --introspection, and --user and the password are the ones of --introspection.
+
+With a store, give the catalog of your service: {} in a scope does not match a
+segment that an entry of the catalog names.
+${ROUTE_HELP}
+
+${CLIENT_HELP}`,
+    flags: {
+      ...CLIENT_FLAGS,
+      ...ROUTE_FLAGS,
+      scope: {
+        type: 'string',
+        value: 'SCOPE',
+        help: 'the scope to check, instead of METHOD and URL',
+      },
+      token: VALUE_FLAG,
+      'root-name': ROOT_NAME_FLAG,
+      address: {
+        type: 'string',
+        value: 'IP',
+        help: 'where the request comes from, for a token that may be used from some addresses only',
+      },
+    },
+    json: '{ ok, grantedBy?, token?: { id, account, expire }, reason?, needed? }; needed is the smallest scope that would be enough',
+    exits: { 0: 'allowed', 1: CLIENT_FAULT, 3: 'refused' },
+    example: {
+      call: 'token verify GET https://shop.example/bills < value.txt',
+      output: `refused  GET shop.example /bills
+reason   insufficient_scope: no scope of the token covers it
+enough   GET:shop.example/bills$`,
+    },
+    async run([method, url], flags) {
+      const need = readWrittenNeed(method, url, flags);
+      const address = flags.address && ADDRESS.read(flags.address, '--address');
+      const value = await readValueOperand(flags.token);
+      return withClient(
+        flags,
+        async (client) => verificationOutcome(await client.verify(value, need, address), need),
+        { isNeeded: false, catalogFor: 'scope' in need ? 'naming' : 'routing' },
+      );
+    },
+  }),
+];
+
+interface Suspension {
+  readonly name: string;
+  readonly summary: string;
+  readonly about: string;
+  readonly done: string;
+  readonly suspended: boolean;
+}
+
+/** Makes a command that suspends or resumes a token. */
+function suspension({ name, summary, about, done, suspended }: Suspension): Command {
+  return command({
+    name,
+    operands: ['ID'],
+    summary,
+    about: `${about}\n\n${ID_HELP}\n\n${ACCOUNT_HELP}`,
+    flags: { ...ACCOUNT_FLAGS, 'if-version': IF_VERSION_FLAG },
+    json: SHOWN_JSON,
+    exits: { 0: done, 1: CLIENT_FAULT, 3: ABSENT },
+    example: {
+      call: `${name} 7f3kQwB2mN8xR4tY6uZ1aC --account ada`,
+      output: suspended
+        ? `${EXAMPLE_ROWS.replace('active', 'suspended')}\nversion  3`
+        : `${EXAMPLE_ROWS}\nversion  4`,
+    },
+    async run([operand = ''], flags) {
+      const id = await readIdOperand(operand);
+      const options = { ifVersion: readFlag(VERSION, 'if-version', flags['if-version']) };
+      return withToken(flags, (client) => client.patch(id, { suspended }, options), shownOutcome);
+    },
+  });
+}
+
+async function revokeAll(
+  flags: AccountFlags & { readonly yes?: boolean; readonly 'if-version'?: string },
+): Promise<Outcome> {
+  if (flags['if-version'] !== undefined)
+    throw usageError('--if-version needs <ID>: it is for one token');
+  return withClient(flags, async (client) => {
+    if (flags.yes !== true) {
+      throw usageError(`this would revoke all tokens of ${client.name}: add --yes to confirm`);
+    }
+    return revokedOutcome(await client.revokeAll(), client);
+  });
+}

@@ -1,0 +1,232 @@
+import { createHash } from 'node:crypto';
+import * as z from 'zod';
+import { type PublicFile, publicFile, publicHandler } from '../../http/public-file.ts';
+import type { HttpRequest } from '../../http/request.ts';
+import { COMMON_HEADERS, type WholeResponse } from '../../http/responses.ts';
+import { checkOptions, strict } from '../../inputs/schemas.ts';
+import { type ConsoleTexts, ENGLISH_TEXTS } from './page/texts.ts';
+import { type Asset, pageAssets } from './assets.ts';
+import { directionOf } from './direction.ts';
+import { translation } from './texts-schema.ts';
+
+/** The options of `tokenConsole`. */
+export interface TokenConsoleOptions {
+  /**
+   * The path of the page, such as `/console`. Its files are below it. Leave out a prefix that a
+   * proxy adds: the page uses relative addresses.
+   */
+  readonly basePath: string;
+  /**
+   * The path of the token service, at the same origin: the `basePath` of its `tokenHandler`, or `/`
+   * for a service at the root. As for `basePath`, leave out a prefix that a proxy adds.
+   */
+  readonly api: string;
+  /** The title of the page: 1 to 100 characters. @default 'Access tokens', or its translation */
+  readonly title?: string | undefined;
+  /** The name of your product, shown at the top of the page: 1 to 100 characters. @default none */
+  readonly brand?: string | undefined;
+  /**
+   * The texts of the page in another language: any part of `ENGLISH_TEXTS`, by the same keys.
+   * @default English
+   */
+  readonly texts?: ConsoleTexts | undefined;
+  /**
+   * The language of the page, such as `de` or `pt-BR`. Numbers, times, plurals and the order of
+   * names follow it. @default 'en'
+   */
+  readonly language?: string | undefined;
+  /** The direction of the page. @default that of the language */
+  readonly direction?: 'ltr' | 'rtl' | undefined;
+}
+
+/** The console on the Fetch standard: a `Request` in, a `Response` out. */
+export interface TokenConsole {
+  /** Answers the page, its files, and 404 for anything else. */
+  (request: Request): Response;
+  /** The path of the page. */
+  readonly basePath: string;
+}
+
+/**
+ * Allows only the page's own files, and calls to its own origin. Text cannot become code or markup.
+ */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self' data:",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ');
+
+/**
+ * Serves a page on which people see, make, narrow, rotate and revoke their tokens.
+ *
+ * The page has no rights of its own. It calls the token service at `api` with the session of your
+ * application, or asks for a user name and a password and keeps them in memory only. Loading the
+ * page therefore needs no authentication.
+ *
+ * @throws {TokenError} `invalid_options`
+ * @example
+ * const page = tokenConsole({ basePath: '/console', api: '/auth' });
+ * app.use('/console', toNodeListener(page)); // Express
+ */
+export function tokenConsole(options: TokenConsoleOptions): TokenConsole {
+  const given = checkOptions<TokenConsoleOptions>(schema, options);
+  return Object.assign(publicHandler(answersOf(given)), { basePath: given.basePath });
+}
+
+function answersOf(given: TokenConsoleOptions): (request: HttpRequest) => WholeResponse {
+  const { basePath } = given;
+  const assets = [...pageAssets(), ...textsAsset(given.texts)];
+  const pageWith = (files: string) => fileOf(pageText(given, assets, files), 'text/html');
+  const answers = new Map<string, PublicFile>([
+    // A browser takes the last part of an address without a slash for a file, not for a folder.
+    ['', pageWith(basePath.slice(basePath.lastIndexOf('/') + 1))],
+    ['/', pageWith('.')],
+    // The hash in their names changes with their content, so browsers may keep them forever.
+    ...assets.map(({ name, type, text }): [string, PublicFile] => [
+      `/${name}`,
+      fileOf(text, type, { 'cache-control': 'public, max-age=31536000, immutable' }),
+    ]),
+  ]);
+  const cutOff = pageWith(basePath);
+  return (request) => {
+    const { pathname } = request.url;
+    const hasBasePath = pathname === basePath || pathname.startsWith(`${basePath}/`);
+    if (hasBasePath) return respond(request, answers.get(pathname.slice(basePath.length)));
+    // A router may have cut off the base path, and with it the slash at the end.
+    return respond(request, pathname === '/' ? cutOff : answers.get(pathname));
+  };
+}
+
+function fileOf(
+  text: string,
+  type: string,
+  more: Readonly<Record<string, string>> = {},
+): PublicFile {
+  return publicFile(text, {
+    ...more,
+    'content-type': `${type}; charset=utf-8`,
+    'content-security-policy': POLICY,
+    'cross-origin-opener-policy': 'same-origin',
+  });
+}
+
+function respond(request: HttpRequest, file: PublicFile | undefined): WholeResponse {
+  const { method } = request;
+  if (file === undefined) return refuse(404, 'There is nothing at this address.\n');
+  if (method === 'GET' || method === 'HEAD') return file(request);
+  return refuse(405, 'This address takes GET and HEAD.\n', { allow: 'GET, HEAD' });
+}
+
+function refuse(
+  status: number,
+  body: string,
+  more: Readonly<Record<string, string>> = {},
+): WholeResponse {
+  const headers = { ...COMMON_HEADERS, 'content-type': 'text/plain; charset=utf-8', ...more };
+  return { status, headers, body };
+}
+
+/** A translation as a file of the page. Like the others, it has a hash in its name. */
+function textsAsset(texts: ConsoleTexts | undefined): Asset[] {
+  if (texts === undefined) return [];
+  const text = JSON.stringify(texts);
+  const hash = createHash('sha256').update(text).digest('hex').slice(0, 8).toUpperCase();
+  return [{ name: `texts-${hash}.json`, type: 'application/json', text }];
+}
+
+/** The relative path from a folder to another path: `../auth` from `/console` to `/auth`. */
+function pathFrom(folder: string, path: string): string {
+  const from = folder.split('/').slice(1);
+  const to = path.split('/').slice(1);
+  const shared = from.findIndex((name, place) => name !== to[place]);
+  const up = shared === -1 ? 0 : from.length - shared;
+  return [...Array(up).fill('..'), ...to.slice(from.length - up)].join('/') || '.';
+}
+
+/** @param files the relative path from the page to the folder of its files */
+function pageText(options: TokenConsoleOptions, assets: readonly Asset[], files: string): string {
+  const { basePath, api, brand = '', texts = {}, language = 'en' } = options;
+  const { title, needsScript } = { ...ENGLISH_TEXTS.shell, ...texts.shell, ...titleOf(options) };
+  const { direction = directionOf(language) } = options;
+  const addressOf = (wanted: Asset['type']) =>
+    assets.filter(({ type }) => type === wanted).map(({ name }) => `${files}/${name}`);
+  const [textsAddress] = addressOf('application/json');
+  const styles = addressOf('text/css').map((href) => `<link rel="stylesheet" href="${href}">`);
+  const scripts = addressOf('text/javascript').map(
+    (src) => `<script type="module" src="${src}"></script>`,
+  );
+  return `<!doctype html>
+<html lang="${escaped(language)}" dir="${direction}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${escaped(title)}</title>
+<link rel="icon" href="data:,">
+${[...styles, ...scripts].join('\n')}
+</head>
+<body>
+<div id="console" data-api="${escaped(pathFrom(basePath, api))}" data-title="${escaped(title)}" data-brand="${escaped(brand)}"${textsAddress === undefined ? '' : ` data-texts="${textsAddress}"`}></div>
+<noscript>${escaped(needsScript)}</noscript>
+</body>
+</html>
+`;
+}
+
+function titleOf({ title }: TokenConsoleOptions): { readonly title?: string } {
+  return title === undefined ? {} : { title };
+}
+
+function escaped(text: string): string {
+  const entities: Readonly<Record<string, string>> = {
+    '&': 'amp',
+    '<': 'lt',
+    '>': 'gt',
+    '"': 'quot',
+  };
+  return text.replace(/[&<>"]/g, (character) => `&${entities[character]};`);
+}
+
+const label = (name: string) =>
+  z
+    .string({ error: `${name} must be a text of 1 to 100 characters` })
+    .min(1, { error: `${name} must be a text of 1 to 100 characters` })
+    .max(100, { error: `${name} must be a text of 1 to 100 characters` })
+    .optional();
+
+const schema = strict({
+  basePath: z
+    .string({ error: 'basePath must be a path such as "/console"' })
+    .regex(/^(?:\/[A-Za-z0-9\-._~]+)+$/, {
+      error: 'basePath must begin with "/" and not end with one, such as "/console"',
+    }),
+  api: z
+    .string({ error: 'api must be the path of the token service, such as "/auth"' })
+    .regex(/^\/?$|^(?:\/[A-Za-z0-9\-._~]+)+$/, {
+      error: 'api must begin with "/" and not end with one, such as "/auth"; "/" is the root',
+    }),
+  title: label('title'),
+  brand: label('brand'),
+  texts: translation.optional(),
+  language: z
+    .custom<string>(isLanguage, {
+      error: 'language must be a language tag such as "de" or "pt-BR"',
+    })
+    .optional(),
+  direction: z.enum(['ltr', 'rtl'], { error: 'direction must be "ltr" or "rtl"' }).optional(),
+});
+
+function isLanguage(value: unknown): boolean {
+  try {
+    return typeof value === 'string' && Intl.getCanonicalLocales(value).length === 1;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,142 @@
+import type { ComponentChildren } from 'preact';
+import { useRef, useState } from 'preact/hooks';
+import type { RefusedScope } from '../../../scope/errors.ts';
+import type { ApiError, FreshToken } from './api.ts';
+import { useConsole } from './context.ts';
+import { Button } from './controls/button.tsx';
+import { TextField } from './controls/field.tsx';
+import { ErrorNotice, messageOf } from './controls/notice.tsx';
+import { LimitFields } from './limit-fields.tsx';
+import { toApiError } from './loading.ts';
+import {
+  bodyOf,
+  type Draft,
+  EMPTY_DRAFT,
+  expiriesWithin,
+  type FieldName,
+  fieldOf,
+  type NewToken,
+} from './new-token-draft.ts';
+import { ExpiryFields } from './new-token-expiry.tsx';
+import { ScopePicker } from './picker/scope-picker.tsx';
+import { SameCall } from './same-call.tsx';
+import { TEXTS } from './texts.ts';
+
+type Errors = Partial<Record<FieldName, string>>;
+
+interface Failure {
+  readonly errors: Errors;
+  /** An error that is about no field. */
+  readonly error?: ApiError;
+  readonly refused?: readonly RefusedScope[];
+}
+
+export interface TokenFormProps {
+  /** All that the token may be given. */
+  readonly catalog: readonly string[];
+  /** The longest lifetime that it may have, if there is one. */
+  readonly maxSeconds: number | undefined;
+  readonly issue: (body: NewToken) => Promise<FreshToken>;
+  /** The same call for a shell. */
+  readonly curlOf: (body: NewToken) => string;
+  readonly onIssued: (token: FreshToken) => void;
+  readonly cancel: ComponentChildren;
+}
+
+/** Asks for everything that a new token needs, and makes it. */
+export function TokenForm(props: TokenFormProps) {
+  const { catalog, maxSeconds, issue, onIssued } = props;
+  const { abilities } = useConsole();
+  const form = useRef<HTMLFormElement>(null);
+  const [draft, setDraft] = useState<Draft>(() => firstDraft(maxSeconds));
+  const [failure, setFailure] = useState<Failure>({ errors: {} });
+  const [isBusy, setBusy] = useState(false);
+  const { errors } = failure;
+  const edit = (part: Partial<Draft>, ...fields: FieldName[]) => {
+    setDraft((before) => ({ ...before, ...part }));
+    const left = Object.entries(errors).filter(([name]) => !fields.includes(name as FieldName));
+    setFailure({ errors: Object.fromEntries(left) });
+  };
+  const fail = (next: Failure) => {
+    setFailure(next);
+    // Once the errors are shown.
+    setTimeout(() => focusFirstError(form.current));
+  };
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    const missing = missingIn(draft);
+    if (Object.keys(missing).length > 0) return fail({ errors: missing });
+    setBusy(true);
+    setFailure({ errors: {} });
+    try {
+      return onIssued(await issue(bodyOf(draft)));
+    } catch (error) {
+      fail(failureOf(toApiError(error)));
+    }
+    setBusy(false);
+  };
+  return (
+    <form class="new-token" ref={form} onSubmit={submit} noValidate>
+      <TextField
+        label={TEXTS.newToken.name}
+        hint={TEXTS.newToken.nameHint}
+        value={draft.name}
+        error={errors.name}
+        onChange={(name) => edit({ name }, 'name')}
+      />
+      <ExpiryFields
+        draft={draft}
+        maxSeconds={maxSeconds}
+        error={errors.expiry}
+        onEdit={(part) => edit(part, 'expiry')}
+      />
+      <ScopePicker
+        label={TEXTS.newToken.scopes}
+        catalog={catalog}
+        scopes={draft.scopes}
+        error={errors.scopes}
+        {...(failure.refused && { refused: failure.refused })}
+        onChange={(scopes) => edit({ scopes }, 'scopes')}
+      />
+      {abilities.takesLimits && <LimitFields draft={draft} errors={errors} onEdit={edit} />}
+      <SameCall body={bodyOf(draft)} curl={props.curlOf(bodyOf(draft))} />
+      {failure.error && <ErrorNotice error={failure.error} />}
+      <div class="actions">
+        <Button kind="primary" type="submit" isBusy={isBusy}>
+          {isBusy ? TEXTS.newToken.submitting : TEXTS.newToken.submit}
+        </Button>
+        {props.cancel}
+      </div>
+    </form>
+  );
+}
+
+function firstDraft(maxSeconds: number | undefined): Draft {
+  return { ...EMPTY_DRAFT, expiry: expiriesWithin(maxSeconds).first };
+}
+
+function missingIn({ scopes, expiry, date }: Draft): Errors {
+  return {
+    ...(expiry === 'date' && date === '' && { expiry: TEXTS.newToken.missingDate }),
+    ...(scopes.length === 0 && { scopes: TEXTS.newToken.missingScopes }),
+  };
+}
+
+/** Shows the message of the service at the field that it is about. */
+function failureOf(error: ApiError): Failure {
+  const field = fieldOf(error);
+  if (field === undefined) return { errors: {}, error };
+  const { refused } = error.details;
+  return {
+    errors: { [field]: messageOf(error) },
+    ...(field === 'scopes' && Array.isArray(refused) && { refused: refused as RefusedScope[] }),
+  };
+}
+
+function focusFirstError(form: HTMLFormElement | null): void {
+  const place = form?.querySelector('[aria-invalid="true"], [data-invalid="true"]');
+  const inside = place?.querySelector('[aria-invalid="true"]') ?? place?.querySelector('input');
+  const control = inside ?? place;
+  if (control instanceof HTMLElement) control.focus();
+}

@@ -1,0 +1,166 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { DEFAULT_SEND_TIMEOUT_MS } from '../../bounds.ts';
+import { isTokenError } from '../../errors.ts';
+import { StacklessError } from '../../http/error-reporter.ts';
+import {
+  type BearerGuard,
+  type BearerGuardOptions,
+  bearerGuard,
+  type GuardOutcome,
+} from '../../http/guard/guard.ts';
+import { COMMON_HEADERS } from '../../http/responses.ts';
+import { sendByNode, sendResponse } from '../../http/node/sending.ts';
+import type { TokenService } from '../../service.ts';
+import { rootNameOf } from './files/catalog-files.ts';
+import { clientOfGateway } from './client-address.ts';
+import { usageError } from '../terminal/errors.ts';
+import type { Page } from './pages/pages.ts';
+import type { ServeSettings } from './settings.ts';
+
+export type Gateway = NonNullable<ServeSettings['check']>;
+
+/** A request that a gateway asks about. */
+interface Asked {
+  readonly method: string;
+  /** With or without a port; needed only if there are several domains. */
+  readonly host: string | undefined;
+  readonly target: string;
+}
+
+const PATH = '/check';
+
+/**
+ * Reads the request that a gateway asks about. Only the headers of the configured gateway are read:
+ * callers can send those of the others.
+ */
+const READERS: Readonly<Record<Gateway, (request: IncomingMessage) => Asked | undefined>> = {
+  nginx: headerReader('x-original-method', 'x-original-host', 'x-original-uri'),
+  traefik: headerReader('x-forwarded-method', 'x-forwarded-host', 'x-forwarded-uri'),
+  envoy(request) {
+    const { method = '', url = '' } = request;
+    if (!url.startsWith(`${PATH}/`)) return undefined;
+    return { method, host: onlyHeader(request, 'host'), target: url.slice(PATH.length) };
+  },
+};
+
+function headerReader(...names: readonly [method: string, host: string, target: string]) {
+  return (request: IncomingMessage): Asked | undefined => {
+    const [method, host, target] = names.map((name) => onlyHeader(request, name));
+    if (request.url !== PATH || method === undefined || target === undefined) return undefined;
+    return { method, host, target };
+  };
+}
+
+/** The value of a header that came exactly once. */
+function onlyHeader({ headersDistinct }: IncomingMessage, name: string): string | undefined {
+  const values = headersDistinct[name];
+  return values?.length === 1 ? values[0] : undefined;
+}
+
+/** Whether a target is one that gateways call. */
+function isCheck(target: string): boolean {
+  return target === PATH || target.startsWith(`${PATH}/`) || target.startsWith(`${PATH}?`);
+}
+
+/** The options of {@link gatewayCheck}. */
+export interface GatewayCheckOptions
+  extends Pick<ServeSettings, 'check' | 'domains' | 'granularity' | 'trustProxy' | 'clientHeader'> {
+  readonly tokens: TokenService;
+  readonly onError?: ((error: unknown) => void) | undefined;
+}
+
+/**
+ * Answers a gateway that asks whether to pass a request on: 200 with the account in `X-Account`, or
+ * 401, 403 or 503 with the challenge for the bearer. If the gateway does not name the request, the
+ * answer is 500. If it names a host that is not one of the domains, the answer is 403.
+ *
+ * @throws {CliError} if a domain is missing, or is not one
+ */
+export function gatewayCheck(options: GatewayCheckOptions): Page | undefined {
+  const { tokens, check, domains, granularity, onError } = options;
+  checkSettings(options);
+  if (check === undefined) return undefined;
+  const rootName = rootNameOf(granularity);
+  const clientAddress = clientOfGateway(options);
+  const onUnknown = () => onError?.(new StacklessError(UNKNOWN_ADDRESS));
+  const shared = {
+    tokens,
+    rootName,
+    ...(clientAddress && { clientAddress }),
+    onError: onUnknown,
+  };
+  const guards = new Map(
+    domains.map((domain) => [domain.toLowerCase(), guardFor({ ...shared, domain })]),
+  );
+  const read = READERS[check];
+  const answerCall: RequestListener = async (request, response) => {
+    try {
+      const asked = read(request);
+      if (asked === undefined) return send(500, {}, response);
+      const guard = guardOf(guards, asked);
+      if (guard === undefined) return send(403, {}, response);
+      const outcome = await guard({ ...asked, url: asked.target, ...senderOf(request) });
+      await answer(outcome, check, response);
+    } catch (error) {
+      onError?.(error);
+      send(500, {}, response);
+    }
+  };
+  return { route: PATH, isAt: isCheck, answer: answerCall };
+}
+
+const UNKNOWN_ADDRESS =
+  'a token was refused that may be used from some addresses only: the gateway must name the client, in X-Forwarded-For with --trust-proxy (TOKENWRIGHT_TRUST_PROXY), or in the header that --client-header (TOKENWRIGHT_CLIENT_HEADER) says';
+
+function guardFor(options: BearerGuardOptions): BearerGuard {
+  try {
+    return bearerGuard(options);
+  } catch (error) {
+    if (!isTokenError(error)) throw error;
+    throw usageError(error.message.replace(/^domain/, '--domain (TOKENWRIGHT_DOMAIN)'));
+  }
+}
+
+/** The guard of the only domain, whatever the host; with several domains, that of the host. */
+function guardOf(guards: ReadonlyMap<string, BearerGuard>, { host = '' }: Asked) {
+  const [[, single] = []] = guards.size === 1 ? guards : [];
+  return single ?? guards.get(host.toLowerCase().replace(/:\d{1,5}$/, ''));
+}
+
+/** The parts of a gateway's request that tell the guard the bearer's value and address. */
+function senderOf({ headers, rawHeaders, socket }: IncomingMessage) {
+  return { headers, rawHeaders, socket };
+}
+
+async function answer(
+  outcome: GuardOutcome,
+  check: Gateway,
+  response: ServerResponse,
+): Promise<void> {
+  if (outcome.ok) {
+    return send(200, { 'x-account': encodeURIComponent(outcome.token.account) }, response);
+  }
+  // nginx passes 401 and 403 on, and turns any other refusal into 500.
+  const { body, status, headers: answered } = outcome.response;
+  const isUnknown = status === 400 || (status === 429 && check === 'nginx');
+  const known = { status: isUnknown ? 403 : status, headers: answered };
+  await sendResponse(new Response(body, known), response);
+}
+
+function checkSettings({ check, domains }: Pick<ServeSettings, 'check' | 'domains'>): void {
+  if (check !== undefined && domains.length === 0) {
+    throw usageError('--check (TOKENWRIGHT_CHECK) needs --domain, the host in the scopes');
+  }
+  if (check === undefined && domains.length > 0) {
+    throw usageError('--domain (TOKENWRIGHT_DOMAIN) needs --check, the gateway that asks');
+  }
+}
+
+function send(
+  status: number,
+  more: Readonly<Record<string, string>>,
+  response: ServerResponse,
+): void {
+  const headers = { ...COMMON_HEADERS, ...more };
+  void sendByNode({ status, headers, body: null }, 'GET', response, DEFAULT_SEND_TIMEOUT_MS);
+}

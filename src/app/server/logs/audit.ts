@@ -1,0 +1,163 @@
+import { AUDIT_PAUSE_MS, MAX_AUDITED_FAILURES, MAX_AUDITED_SIGN_INS } from '../../../bounds.ts';
+import { systemClock } from '../../../time/clock.ts';
+import type { TokenEvent, TokenEventType } from '../../../events.ts';
+import type { SignIn } from '../../../http/sign-in/sign-in.ts';
+import { Allowance, type AllowanceOptions } from './allowance.ts';
+import { inputError } from '../../terminal/errors.ts';
+import { printable } from '../../terminal/layout.ts';
+import { fileSink, LineWriter, outputSink, type Sink } from './line-writer.ts';
+import { masked } from '../../terminal/masking.ts';
+
+/** The destination of an {@link Audit}. */
+export interface Lines {
+  write(line: string): void;
+  close(): Promise<void>;
+}
+
+export type AuditOptions = Pick<AllowanceOptions, 'clock' | 'schedule'>;
+
+const SECOND_MS = 1000;
+/** An address as a proxy may send it, with or without a port. */
+const ADDRESS = /^[\w.:%[\]-]{1,100}$/;
+
+/** The events to log. Accepted and refused values are left out: resource servers log those. */
+const LOGGED: ReadonlySet<TokenEventType> = new Set([
+  'issued',
+  'modified',
+  'suspended',
+  'resumed',
+  'rotated',
+  'activated',
+  'revoked',
+  'revoked_all',
+  'revealed',
+  'purged',
+  'reused',
+  'store_trouble',
+  'clock_ahead',
+]);
+
+/** The events that callers can cause at any rate, so that the log limits their number. */
+const LIMITED: ReadonlySet<TokenEventType> = new Set(['reused', 'store_trouble']);
+
+const SIGN_INS = {
+  accepted: 'signed_in',
+  refused: 'sign_in_refused',
+  limited: 'sign_in_limited',
+  unavailable: 'sign_in_unavailable',
+} as const satisfies Record<SignIn['outcome'], string>;
+
+/**
+ * Opens the audit log of `serve`.
+ *
+ * @param path a file, or `-` for standard output
+ * @param onTrouble called when writing begins to fail; the service goes on
+ * @throws {CliError} when the file cannot be opened
+ */
+export async function openAudit(
+  path: string,
+  onTrouble: (message: string) => void,
+): Promise<Audit> {
+  const sink = path === '-' ? outputSink() : await openLogFile(path);
+  const name = path === '-' ? 'standard output' : path;
+  const writer = new LineWriter(sink, {
+    lostLine: (count) => lineOf(systemClock.now(), 'lines_lost', { count }),
+    onTrouble: (error) =>
+      onTrouble(
+        `the audit log cannot be written to ${name} (${codeOf(error)}); its lines are lost until it can be`,
+      ),
+  });
+  return new Audit(writer);
+}
+
+async function openLogFile(path: string): Promise<Sink> {
+  try {
+    return await fileSink(path);
+  } catch (error) {
+    throw inputError(`${path} cannot be opened for --audit (TOKENWRIGHT_AUDIT): ${codeOf(error)}`);
+  }
+}
+
+/**
+ * Logs sign-ins, failed sign-ins and changes of tokens, one JSON object per line. Never logs a
+ * value, a password, or an unknown user name, which may be a password.
+ */
+export class Audit {
+  readonly #lines: Lines;
+  readonly #failures: Allowance;
+  readonly #trouble: Allowance;
+  readonly #users = new Set<string>();
+  /** The time of the last logged sign-in by account and address. */
+  readonly #signedIn = new Map<string, number>();
+
+  constructor(lines: Lines, { clock = systemClock, schedule }: AuditOptions = {}) {
+    this.#lines = lines;
+    const allow = (event: string) =>
+      new Allowance({
+        limit: MAX_AUDITED_FAILURES,
+        spanMs: SECOND_MS,
+        reportDropped: (count) => this.#write(clock.now(), event, { count }),
+        clock,
+        schedule,
+      });
+    this.#failures = allow('sign_ins_left_out');
+    this.#trouble = allow('events_left_out');
+  }
+
+  /** Adds users whose names may be logged. */
+  addUsers(users: Iterable<{ readonly username: string }>): void {
+    for (const { username } of users) this.#users.add(username);
+  }
+
+  /** Logs a change of tokens or a failure of the store. */
+  recordEvent(event: TokenEvent): void {
+    const { type, at, ...about } = event;
+    if (!LOGGED.has(type)) return;
+    if (LIMITED.has(type) && !this.#trouble.take()) return;
+    this.#write(at, type, about);
+  }
+
+  /** Logs a sign-in or its failure. */
+  recordSignIn({ outcome, username, address, account, at }: SignIn): void {
+    const from = address === undefined ? {} : { address: ADDRESS.test(address) ? address : null };
+    if (outcome === 'accepted') {
+      if (this.#isNew(`${account}\n${address}`, at.getTime())) {
+        this.#write(at, SIGN_INS.accepted, { account, ...from });
+      }
+    } else if (this.#failures.take()) {
+      const user = this.#users.has(username) ? username : null;
+      this.#write(at, SIGN_INS[outcome], { user, ...from });
+    }
+  }
+
+  /** Resolves when everything is written. */
+  async close(): Promise<void> {
+    this.#failures.flush();
+    this.#trouble.flush();
+    await this.#lines.close();
+  }
+
+  #isNew(name: string, now: number): boolean {
+    const before = this.#signedIn.get(name);
+    if (before !== undefined && Math.abs(now - before) < AUDIT_PAUSE_MS) return false;
+    this.#signedIn.delete(name);
+    const [oldest] = this.#signedIn.keys();
+    if (this.#signedIn.size >= MAX_AUDITED_SIGN_INS) this.#signedIn.delete(oldest ?? '');
+    this.#signedIn.set(name, now);
+    return true;
+  }
+
+  #write(at: Date, event: string, about: Readonly<Record<string, unknown>>): void {
+    this.#lines.write(lineOf(at, event, about));
+  }
+}
+
+function lineOf(at: Date, event: string, about: Readonly<Record<string, unknown>>): string {
+  return JSON.stringify({ at: at.toISOString(), event, ...about }, (_, value) =>
+    typeof value === 'string' ? masked(printable(value)) : value,
+  );
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+}

@@ -1,0 +1,159 @@
+import { OUTAGE_QUIET_MS, OUTAGE_REPORT_MS } from '../../../bounds.ts';
+import { type Clock, systemClock } from '../../../time/clock.ts';
+import { count } from '../../terminal/layout.ts';
+import { type Schedule, unrefTimer } from './schedule.ts';
+
+export interface OutageLogOptions {
+  /** Names the store for people. */
+  readonly name: string;
+  /**
+   * Says what is wrong, in one sentence without credentials; `undefined` if nothing is.
+   * It must not reject.
+   */
+  readonly diagnose: () => Promise<string | undefined>;
+  /** Says what still works, after the reason. @default none */
+  readonly remark?: string | undefined;
+  readonly write: (message: string) => void;
+  /** @default the system clock */
+  readonly clock?: Clock | undefined;
+  /** @default {@link unrefTimer} */
+  readonly schedule?: Schedule | undefined;
+}
+
+/** An outage in progress. */
+interface Outage {
+  readonly start: number;
+  /** An answer ends the outage if no call has failed for so long. */
+  quietMs: number;
+  lastFailure: number;
+  /** The calls that have failed since its start. */
+  failed: number;
+  /** Those of them that the log has counted. */
+  reported: number;
+  /** Whether the line about its start is written. */
+  isLogged: boolean;
+}
+
+/**
+ * Logs when a store fails: a line with the reason when that begins, the number of failed calls
+ * every minute, and a line when it ends.
+ */
+export class OutageLog {
+  readonly #options: OutageLogOptions;
+  readonly #clock: Clock;
+  readonly #schedule: Schedule;
+  #outage: Outage | undefined;
+
+  constructor(options: OutageLogOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#schedule = options.schedule ?? unrefTimer;
+  }
+
+  /** Counts an event `store_trouble`. */
+  recordTrouble({ code }: { readonly code: string }): void {
+    const fallback = FALLBACKS.get(code);
+    if (fallback === undefined) return;
+    const now = this.#now();
+    if (this.#outage === undefined) void this.#begin(now, fallback);
+    if (this.#outage === undefined) return;
+    this.#outage.failed += 1;
+    this.#outage.lastFailure = now;
+  }
+
+  /** Wraps a store, so that its answers can end an outage. */
+  observed<Store extends object>(store: Store): Store {
+    return new Proxy(store, {
+      get: (_, name) => {
+        const member: unknown = Reflect.get(store, name, store);
+        if (typeof member !== 'function') return member;
+        return (...call: unknown[]) => {
+          const answer: unknown = Reflect.apply(member, store, call);
+          if (this.#outage !== undefined && answer instanceof Promise) {
+            answer.then(() => this.#recordAnswer()).catch(() => {});
+          }
+          return answer;
+        };
+      },
+    });
+  }
+
+  async #begin(now: number, fallback: Fallback): Promise<void> {
+    const { quietMs } = fallback;
+    const outage = {
+      ...{ start: now, quietMs, lastFailure: now },
+      ...{ failed: 0, reported: 0, isLogged: false },
+    };
+    this.#outage = outage;
+    this.#reportLater(outage);
+    const reason = await this.#options.diagnose();
+    if (reason !== undefined) outage.quietMs = OUTAGE_QUIET_MS;
+    const { name, remark, write } = this.#options;
+    const more = remark === undefined ? '' : `; ${remark}`;
+    write(`${name} fails: ${reason ?? fallback.reason}${more}`);
+    outage.isLogged = true;
+  }
+
+  /** Ends the outage after some seconds without a failure: single failures are one outage. */
+  #recordAnswer(): void {
+    const outage = this.#outage;
+    // While the diagnosis is under way, its line is not written yet: it comes first.
+    if (outage?.isLogged !== true || this.#now() - outage.lastFailure < outage.quietMs) return;
+    this.#outage = undefined;
+    const seconds = Math.round((this.#now() - outage.start) / 1000);
+    this.#options.write(
+      `${this.#options.name} works again after ${seconds} s; ${count(outage.failed, 'call')} failed`,
+    );
+  }
+
+  #reportLater(outage: Outage): void {
+    this.#schedule(() => void this.#report(outage), OUTAGE_REPORT_MS);
+  }
+
+  async #report(outage: Outage): Promise<void> {
+    if (outage !== this.#outage) return;
+    const more = outage.failed - outage.reported;
+    outage.reported = outage.failed;
+    this.#reportLater(outage);
+    if (more > 0) {
+      const calls = count(more, 'call');
+      const all = outage.failed === more ? '' : `, ${outage.failed} in all`;
+      this.#options.write(`${this.#options.name} still fails: ${calls} failed in a minute${all}`);
+      return;
+    }
+    // No call came in the meantime, so only this can notice the end.
+    if ((await this.#options.diagnose()) === undefined) this.#recordAnswer();
+  }
+
+  #now(): number {
+    return this.#clock.now().getTime();
+  }
+}
+
+/** Describes an outage if the diagnosis finds no reason. */
+interface Fallback {
+  readonly reason: string;
+  readonly quietMs: number;
+}
+
+/** By the code of the trouble. Other codes begin no outage. */
+const FALLBACKS: ReadonlyMap<string, Fallback> = new Map([
+  [
+    'store_unavailable',
+    {
+      reason:
+        'a new connection can be made, but calls fail or are not answered in time; it may be too busy',
+      quietMs: OUTAGE_QUIET_MS,
+    },
+  ],
+  [
+    'store_corrupt',
+    {
+      reason:
+        'it returns something that is not a record; other records can still be read and written',
+      // Other calls succeed meanwhile. With a short time, the outage would end between two reads of
+      // the record.
+      quietMs: OUTAGE_REPORT_MS,
+    },
+  ],
+]);

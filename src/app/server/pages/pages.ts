@@ -1,0 +1,74 @@
+import type { IncomingMessage, RequestListener } from 'node:http';
+import { DEFAULT_SEND_TIMEOUT_MS } from '../../../bounds.ts';
+import { nextTurn } from '../../../time/deadline.ts';
+import { HttpError, internalError } from '../../../http/errors.ts';
+import { publicFile } from '../../../http/public-file.ts';
+import { headerOf } from '../../../http/request.ts';
+import { fail, type HttpResponse } from '../../../http/responses.ts';
+import { sendByNode } from '../../../http/node/sending.ts';
+
+/** A page that the service has in addition to the token handler. */
+export interface Page {
+  /** Its path, without anything that a caller chooses. */
+  readonly route: string;
+  /** @param target in origin form */
+  isAt(target: string): boolean;
+  readonly answer: RequestListener;
+}
+
+const METHOD_NOT_ALLOWED = fail(
+  new HttpError('method_not_allowed', 'this address takes GET, HEAD', {
+    headers: { allow: 'GET, HEAD' },
+  }),
+);
+
+/**
+ * Makes a page that needs no password. Its requests take no slot of the token handler.
+ *
+ * @param make must be cheap, since nothing limits how often it is called
+ */
+export function publicPage(
+  route: string,
+  make: (request: IncomingMessage) => HttpResponse | Promise<HttpResponse>,
+): Page {
+  return {
+    route,
+    isAt: (target) => target === route || target.startsWith(`${route}?`),
+    async answer(request, response) {
+      const { method = '' } = request;
+      const isRead = method === 'GET' || method === 'HEAD';
+      const answer = isRead ? await answerOf(() => make(request)) : METHOD_NOT_ALLOWED;
+      await sendByNode(answer, method, response, DEFAULT_SEND_TIMEOUT_MS);
+    },
+  };
+}
+
+/** Makes a page that is the same for everybody, from its JSON. */
+export function publicJsonPage(route: string, members: object): Page {
+  const file = publicFile(JSON.stringify(members), { 'content-type': 'application/json' });
+  return publicPage(route, (request) => file({ header: (name) => headerOf(request, name) }));
+}
+
+/**
+ * Makes what a page shows at most once in each turn of the event loop, for all requests that have come
+ * by then.
+ */
+export function madeOnceATurn<Made>(make: () => Promise<Made>): () => Promise<Made> {
+  let making: Promise<Made> | undefined;
+  return () => {
+    making ??= nextTurn()
+      .then(make)
+      .finally(() => {
+        making = undefined;
+      });
+    return making;
+  };
+}
+
+async function answerOf(make: () => HttpResponse | Promise<HttpResponse>): Promise<HttpResponse> {
+  try {
+    return await make();
+  } catch {
+    return fail(internalError());
+  }
+}

@@ -1,0 +1,456 @@
+import {
+  DEFAULT_DERIVED_PER_ROOT,
+  DEFAULT_TOKENS_PER_ACCOUNT,
+  MAX_DERIVED_PER_ROOT,
+  MAX_ENDED_PER_ACCOUNT,
+  MAX_LIFETIME_SECONDS,
+  MAX_SCOPES,
+  MAX_STALE_MS,
+  MAX_TOKENS_PER_ACCOUNT,
+  MIN_PASSWORD_LENGTH,
+} from '../../bounds.ts';
+import { usageError } from '../terminal/errors.ts';
+import { FORMATS } from './foreign-formats.ts';
+import {
+  ACCOUNTS,
+  choice,
+  FOLDER,
+  HEADER,
+  KEPT_DAYS,
+  type Kind,
+  LIFETIME,
+  LIST,
+  PLACE,
+  SWITCH,
+  TEXT,
+  wholeNumber,
+} from '../terminal/kinds.ts';
+import { type HelpRow, helpRows } from '../terminal/layout.ts';
+import { isServiceLink } from './service-links.ts';
+
+const MAX_STORE_WAIT_SECONDS = 3600;
+
+/** A setting of `serve`; some of them are settings of other commands, too. */
+interface Setting {
+  /** With the name of its value. */
+  readonly flag: `--${string}`;
+  readonly variable: string;
+  /** @default any text */
+  readonly kind?: Kind<unknown>;
+  readonly default?: unknown;
+  /** `{values}` and `{default}` stand for those of this setting. */
+  readonly help: string;
+}
+
+const SETTINGS = {
+  port: {
+    flag: '--port NUMBER',
+    variable: 'PORT',
+    kind: wholeNumber(0, 65_535),
+    default: 8787,
+    help: 'the port to listen on; default {default}',
+  },
+  host: {
+    flag: '--host NAME',
+    variable: 'TOKENWRIGHT_HOST',
+    default: '127.0.0.1',
+    help: 'the name or address to listen on; default {default}',
+  },
+  data: {
+    flag: '--data FOLDER',
+    variable: 'TOKENWRIGHT_DATA',
+    kind: FOLDER,
+    default: './data',
+    help: 'the folder of keys and the SQLite file; default {default}',
+  },
+  store: {
+    flag: '--store URL',
+    variable: 'TOKENWRIGHT_STORE',
+    help: 'a database for the tokens: postgres://, mysql://, mariadb://, redis://, rediss:// or redis+cluster://host,host. A Redis URL may end in ?replicas=1, the replicas that must confirm a write. sqlite:FILE is another SQLite file',
+  },
+  storeWait: {
+    flag: '--store-wait SECONDS',
+    variable: 'TOKENWRIGHT_STORE_WAIT',
+    kind: wholeNumber(0, MAX_STORE_WAIT_SECONDS),
+    default: 30,
+    help: 'how long to try again while the database cannot be reached at the start, {values}; default {default}',
+  },
+  table: {
+    flag: '--table NAME',
+    variable: 'TOKENWRIGHT_TABLE',
+    help: 'the table; for Redis, the key prefix',
+  },
+  usage: {
+    flag: '--usage STATE',
+    variable: 'TOKENWRIGHT_USAGE',
+    kind: choice('on', 'off'),
+    default: 'on',
+    help: 'whether to record how often each token is used, and when last: {values}; default {default}. The counts are beside the tokens; with SQLite in usage.db, in the same folder',
+  },
+  keys: {
+    flag: '--keys FILE',
+    variable: 'TOKENWRIGHT_KEYS',
+    help: 'keys that are there, instead of keys.json of the data, which is made on the first start. Services on one store need the same keys',
+  },
+  catalog: {
+    flag: '--catalog FILE',
+    variable: 'TOKENWRIGHT_CATALOG',
+    kind: LIST,
+    default: [],
+    help: 'the scopes that exist: a JSON array of scopes, an OpenAPI document in JSON or YAML, or a folder of these; repeatable. Default: an example',
+  },
+  granularity: {
+    flag: '--granularity WHICH',
+    variable: 'TOKENWRIGHT_GRANULARITY',
+    kind: choice('operation', 'prefix'),
+    default: 'operation',
+    help: 'what a scope of an OpenAPI document stands for: one operation; or, with prefix, all with the same path up to the first template. Default {default}',
+  },
+  accounts: {
+    flag: '--account USER:PASSWORD',
+    variable: 'TOKENWRIGHT_ACCOUNTS',
+    kind: ACCOUNTS,
+    default: [],
+    help: `who may call the service; repeatable. A password has at least ${MIN_PASSWORD_LENGTH} characters. Flags show in process lists: prefer the variable`,
+  },
+  accountFile: {
+    flag: '--account-file FILE',
+    variable: 'TOKENWRIGHT_ACCOUNT_FILE',
+    help: 'a file with a line user:password for each account, or user:HASH with what hashPassword() made of the password; # begins a comment',
+  },
+  prefix: {
+    flag: '--prefix TEXT',
+    variable: 'TOKENWRIGHT_PREFIX',
+    default: 'tw',
+    help: 'the beginning of every value; default {default}',
+  },
+  foreign: {
+    flag: '--foreign FORMAT',
+    variable: 'TOKENWRIGHT_FOREIGN',
+    kind: FORMATS,
+    default: [],
+    help: 'values of other systems that are accepted as well, for tokens that tokenwright import has brought: {values}. Repeatable',
+  },
+  reveal: {
+    flag: '--reveal WHEN',
+    variable: 'TOKENWRIGHT_REVEAL',
+    kind: choice('once', 'always'),
+    default: 'always',
+    help: 'whether values can be shown again: {values}; default {default}',
+  },
+  maxStaleMs: {
+    flag: '--max-stale-ms MS',
+    variable: 'TOKENWRIGHT_MAX_STALE_MS',
+    kind: wholeNumber(0, MAX_STALE_MS),
+    default: 0,
+    help: 'how old may be what is checked from memory, {values}; default {default}: nothing is',
+  },
+  introspection: {
+    flag: '--introspection USER:PASSWORD',
+    variable: 'TOKENWRIGHT_INTROSPECTION',
+    kind: ACCOUNTS,
+    default: [],
+    help: 'a resource server that may ask about values, at /introspect (RFC 7662); repeatable. Prefer the variable',
+  },
+  revocation: {
+    flag: '--revocation',
+    variable: 'TOKENWRIGHT_REVOCATION',
+    kind: SWITCH,
+    default: false,
+    help: 'bearers may revoke their token, at /revoke (RFC 7009)',
+  },
+  derivation: {
+    flag: '--derivation',
+    variable: 'TOKENWRIGHT_DERIVATION',
+    kind: SWITCH,
+    default: false,
+    help: 'bearers may make narrower tokens from theirs, at /token/derive',
+  },
+  check: {
+    flag: '--check GATEWAY',
+    variable: 'TOKENWRIGHT_CHECK',
+    kind: choice('nginx', 'traefik', 'envoy'),
+    help: 'let a gateway ask at /check whether to pass a request on: {values}. Needs --domain',
+  },
+  domains: {
+    flag: '--domain HOST',
+    variable: 'TOKENWRIGHT_DOMAIN',
+    kind: LIST,
+    default: [],
+    help: 'with --check: the host in the scopes. Repeatable; then the gateway has to name the host',
+  },
+  docs: {
+    flag: '--docs',
+    variable: 'TOKENWRIGHT_DOCS',
+    kind: SWITCH,
+    default: false,
+    help: 'a reference page at /docs; needs the package swagger-ui-dist',
+  },
+  console: {
+    flag: '--console STATE',
+    variable: 'TOKENWRIGHT_CONSOLE',
+    kind: choice('on', 'off'),
+    default: 'on',
+    help: 'a page at /console, on which people sign in and manage the tokens of their account: {values}; default {default}',
+  },
+  pathTokens: {
+    flag: '--path-tokens WHICH',
+    variable: 'TOKENWRIGHT_PATH_TOKENS',
+    kind: choice('any', 'id-only'),
+    default: 'any',
+    help: 'what stands for a token in an address: any, or id-only, since addresses end up in logs',
+  },
+  trustProxy: {
+    flag: '--trust-proxy BLOCK',
+    variable: 'TOKENWRIGHT_TRUST_PROXY',
+    kind: LIST,
+    default: [],
+    help: 'behind proxies: the address or CIDR block of one, as 10.0.0.0/8; repeatable. What they append to X-Forwarded-For, or to the header of --client-header, says where a call comes from',
+  },
+  clientHeader: {
+    flag: '--client-header NAME',
+    variable: 'TOKENWRIGHT_CLIENT_HEADER',
+    kind: HEADER,
+    help: 'behind a proxy: the header in which it names the client, as X-Real-IP. Without --trust-proxy, it is believed whoever sends it. Without both, all callers of a proxy count as one when passwords are wrong, and --check refuses tokens that may be used from some addresses only',
+  },
+  maxTtl: {
+    flag: '--max-ttl TIME',
+    variable: 'TOKENWRIGHT_MAX_TTL',
+    kind: LIFETIME,
+    default: MAX_LIFETIME_SECONDS,
+    help: 'how long a token may live, such as 90d, 12h or a number of seconds: {values}. Tokens that exist keep their expiry. Default 365d',
+  },
+  defaultTtl: {
+    flag: '--default-ttl TIME',
+    variable: 'TOKENWRIGHT_DEFAULT_TTL',
+    kind: LIFETIME,
+    help: 'how long a token lives if its caller does not say; default: as long as it may',
+  },
+  maxTokens: {
+    flag: '--max-tokens NUMBER',
+    variable: 'TOKENWRIGHT_MAX_TOKENS',
+    kind: wholeNumber(1, MAX_TOKENS_PER_ACCOUNT),
+    default: DEFAULT_TOKENS_PER_ACCOUNT,
+    help: 'how many active or suspended tokens an account may have, {values}; default {default}',
+  },
+  maxEnded: {
+    flag: '--max-ended NUMBER',
+    variable: 'TOKENWRIGHT_MAX_ENDED',
+    kind: wholeNumber(1, MAX_ENDED_PER_ACCOUNT),
+    help: 'how many expired or revoked tokens of an account are kept, {values}; beyond it the oldest are removed early; default: ten times --max-tokens',
+  },
+  maxDerived: {
+    flag: '--max-derived NUMBER',
+    variable: 'TOKENWRIGHT_MAX_DERIVED',
+    kind: wholeNumber(1, MAX_DERIVED_PER_ROOT),
+    default: DEFAULT_DERIVED_PER_ROOT,
+    help: 'how many active or suspended tokens may be derived from one, {values}; default {default}',
+  },
+  maxScopes: {
+    flag: '--max-scopes NUMBER',
+    variable: 'TOKENWRIGHT_MAX_SCOPES',
+    kind: wholeNumber(1, MAX_SCOPES),
+    default: MAX_SCOPES,
+    help: 'how many scopes a token may have, {values}; default {default}',
+  },
+  purgeAfter: {
+    flag: '--purge-after DAYS',
+    variable: 'TOKENWRIGHT_PURGE_AFTER',
+    kind: KEPT_DAYS,
+    default: 90,
+    help: 'remove records of tokens that expired or were revoked so long ago, in the background: {values}; default {default}',
+  },
+  metrics: {
+    flag: '--metrics',
+    variable: 'TOKENWRIGHT_METRICS',
+    kind: SWITCH,
+    default: false,
+    help: 'counts and times for Prometheus at /metrics, for everybody; needs the package prom-client',
+  },
+  metricsPort: {
+    flag: '--metrics-port [HOST:]PORT',
+    variable: 'TOKENWRIGHT_METRICS_PORT',
+    kind: PLACE,
+    help: 'the same on a port of its own instead of the one of --port, so that callers cannot reach it. Without a host, it is that of --host',
+  },
+  log: {
+    flag: '--log FORM',
+    variable: 'TOKENWRIGHT_LOG',
+    kind: choice('text', 'json', 'off'),
+    default: 'text',
+    help: 'what it writes: {values}. json is one object in a line on standard output, also for each request; it needs the package pino. off is nothing after the start. Default {default}',
+  },
+  audit: {
+    flag: '--audit FILE',
+    variable: 'TOKENWRIGHT_AUDIT',
+    help: 'write sign-ins, shown values and changes to this file, one JSON object in a line; - is standard output',
+  },
+  acceptLegacyBody: {
+    flag: '--accept-legacy-body',
+    variable: 'TOKENWRIGHT_ACCEPT_LEGACY_BODY',
+    kind: SWITCH,
+    default: false,
+    help: 'take what older clients send',
+  },
+} as const satisfies Readonly<Record<string, Setting>>;
+
+export type SettingName = keyof typeof SETTINGS;
+
+/** How the service runs. */
+export type ServeSettings = {
+  readonly [Name in SettingName]: ValueOf<(typeof SETTINGS)[Name]>;
+};
+type ValueOf<S extends Setting> =
+  | (S extends { readonly kind: Kind<infer Value> } ? Value : string)
+  | (S extends { readonly default: unknown } ? never : undefined);
+
+/** The settings that commands on a store share with `serve`. */
+export const SERVICE_SETTINGS = [
+  'prefix',
+  'foreign',
+  'reveal',
+  'maxTtl',
+  'defaultTtl',
+  'maxTokens',
+  'maxEnded',
+  'maxDerived',
+  'maxScopes',
+] as const;
+export type ServiceSettings = Pick<ServeSettings, (typeof SERVICE_SETTINGS)[number]>;
+
+/** The settings that select a store. */
+export const STORE_SETTINGS = ['store', 'table', 'data'] as const;
+export type StoreSettings = Pick<ServeSettings, (typeof STORE_SETTINGS)[number]>;
+export type Granularity = ServeSettings['granularity'];
+
+/** All settings of `serve`, in the order of its help. */
+export const SERVE_SETTINGS = Object.keys(SETTINGS) as readonly SettingName[];
+
+/** The flags of `serve`, for `parseArgs`. */
+export const SERVE_FLAGS: Readonly<Record<string, Kind<unknown>['flag']>> = Object.fromEntries(
+  Object.values<Setting>(SETTINGS).map((each) => [flagOf(each), (each.kind ?? TEXT).flag]),
+);
+
+/** The variables of other commands that are not settings of `serve`, with their meaning. */
+export const OTHER_VARIABLES = {
+  TOKENWRIGHT_URL: 'the address of a service, such as http://127.0.0.1:8787',
+  TOKENWRIGHT_USER: 'the user who calls that service',
+  TOKENWRIGHT_PASSWORD:
+    'the password of that user; it has no flag, since flags show in process lists',
+  TOKENWRIGHT_COPY_FROM: 'the store that tokenwright copy reads, as --from',
+  TOKENWRIGHT_COPY_TO: 'the store that tokenwright copy writes, as --to',
+  TOKENWRIGHT_TOKEN:
+    'the value for token verify and token derive, which else comes on standard input',
+} as const;
+
+/** All variables that some command reads. */
+export const VARIABLES: readonly string[] = [
+  ...Object.values(SETTINGS).map(({ variable }) => variable),
+  ...Object.keys(OTHER_VARIABLES),
+];
+
+/** Reads a variable that is not a setting of its command. An empty one counts as absent. */
+export function readVariable(
+  name: keyof typeof OTHER_VARIABLES | 'TOKENWRIGHT_STORE',
+): string | undefined {
+  return variableIn(process.env, name);
+}
+
+/** A variable, unless it is empty or describes a service of the cluster. */
+function variableIn(environment: NodeJS.ProcessEnv, name: string): string | undefined {
+  const value = environment[name];
+  return value && !isServiceLink(name, value) ? value : undefined;
+}
+
+/**
+ * Reads settings from flags, else from their variables, else takes their defaults.
+ *
+ * @throws {CliError} naming the setting and what it should be
+ */
+export function readSettings<Name extends SettingName>(
+  names: readonly Name[],
+  flags: object,
+  environment: NodeJS.ProcessEnv = process.env,
+): Pick<ServeSettings, Name> {
+  const given: Readonly<Record<string, unknown>> = { ...flags };
+  const values = names.map((name) => [name, readSetting(SETTINGS[name], given, environment)]);
+  return Object.fromEntries(values) as Pick<ServeSettings, Name>;
+}
+
+/**
+ * The options of a service, as `serve` and the commands on its store set them.
+ *
+ * @throws {CliError} when the default lifetime is longer than the longest one
+ */
+export function serviceOptions(settings: ServiceSettings) {
+  const { prefix, foreign, reveal, maxTtl, defaultTtl = maxTtl } = settings;
+  const { maxTokens, maxEnded, maxDerived, maxScopes } = settings;
+  if (defaultTtl > maxTtl) {
+    throw usageError(
+      '--default-ttl (TOKENWRIGHT_DEFAULT_TTL) must not be more than --max-ttl (TOKENWRIGHT_MAX_TTL)',
+    );
+  }
+  return {
+    prefix,
+    foreign,
+    reveal,
+    lifetime: { defaultSeconds: defaultTtl, maxSeconds: maxTtl },
+    quotas: {
+      tokensPerAccount: maxTokens,
+      endedPerAccount: maxEnded,
+      derivedPerRoot: maxDerived,
+      scopesPerToken: maxScopes,
+    },
+  };
+}
+
+function readSetting(
+  setting: Setting,
+  flags: Readonly<Record<string, unknown>>,
+  environment: NodeJS.ProcessEnv,
+): unknown {
+  const { variable, kind = TEXT } = setting;
+  const flag = flagOf(setting);
+  const given = flags[flag] ?? variableIn(environment, variable);
+  if (given === undefined) return setting.default;
+  return kind.read(given, kind === SWITCH ? variable : `--${flag} (${variable})`);
+}
+
+function flagOf({ flag }: Setting): string {
+  return flag.slice(2).replace(/ .*/, '');
+}
+
+/** Describes all settings and their variables. */
+export function settingsHelp(): string {
+  return helpRows(
+    SERVE_SETTINGS.map((name) => settingRow(name)),
+    20,
+  );
+}
+
+/** Describes a setting, in the words of `serve` or in `text`. */
+export function settingRow(name: SettingName, text?: string): HelpRow {
+  const { flag, variable, form, help } = settingFacts(name, text);
+  return { label: flag, text: help, variable: variable + form };
+}
+
+/** The facts of a setting, for help and documentation; `form` is how its variable is written. */
+export function settingFacts(name: SettingName, text?: string) {
+  const { flag, variable, kind = TEXT, help, ...setting }: Setting = SETTINGS[name];
+  const isNone = Array.isArray(setting.default) || setting.default === undefined;
+  const { written = String } = kind;
+  return {
+    flag,
+    variable,
+    form: variableForm(kind),
+    standard: isNone ? undefined : written(setting.default),
+    help: (text ?? help)
+      .replace('{values}', kind.values ?? '')
+      .replace('{default}', isNone ? '' : written(setting.default)),
+  };
+}
+
+function variableForm({ flag }: Kind<unknown>): string {
+  if (flag.type === 'boolean') return '=true';
+  return flag.multiple === true ? ', with commas' : '';
+}

@@ -1,0 +1,229 @@
+import type { Cluster, Redis } from 'ioredis';
+import { MAX_POOL_QUEUE, POOL_CONNECTIONS } from '../../../bounds.ts';
+import type { TokenStore } from '../../../ports/token-store.ts';
+import { optionalPackage } from '../optional-package.ts';
+import { IOREDIS_CLOSED } from './connect-errors.ts';
+import type { TokenLeasesOptions } from './leases.ts';
+import type { Address, EngineName } from './url.ts';
+import type { UsageTargetOptions } from './usage.ts';
+
+const CONNECT_MS = 2000;
+const STATEMENT_MS = 2000;
+/** The limit for a whole `connect`: drivers count only a part of it. */
+export const MAX_CONNECT_MS = CONNECT_MS + 1000;
+const MAX_PAUSE_MS = 500;
+
+interface Engine {
+  /** The SQL of the tables of tokens, usage and leases. */
+  migrationSql?(table: string | undefined): Promise<string>;
+  /** Loads the driver. Does not connect yet. */
+  open(address: Address, table: string | undefined): Promise<Client>;
+}
+
+interface Client {
+  readonly store: TokenStore;
+  readonly usage: Pick<UsageTargetOptions, 'migrate' | 'open'>;
+  readonly leases: Pick<TokenLeasesOptions, 'migrate' | 'open'>;
+  connect(): Promise<unknown>;
+  migrate?(): Promise<void>;
+  end(): Promise<unknown>;
+}
+
+const postgres: Engine = {
+  migrationSql: async (table) => sqlOfTables(await import('../../../stores/postgres/index.ts'), table),
+  async open({ url }, table) {
+    const { default: pg } = await driver('pg', () => import('pg'));
+    const engine = await import('../../../stores/postgres/index.ts');
+    const uses = { table: usageTable(table) };
+    const leases = { table: leaseTable(table) };
+    const pool = new pg.Pool({
+      connectionString: url,
+      application_name: 'tokenwright',
+      max: POOL_CONNECTIONS,
+      connectionTimeoutMillis: CONNECT_MS,
+      statement_timeout: STATEMENT_MS,
+      keepAlive: true,
+    });
+    return {
+      store: new engine.PostgresTokenStore(pool, { table }),
+      usage: {
+        migrate: () => engine.migrateUsage(pool, uses),
+        open: () => new engine.PostgresUsageStore(pool, uses),
+      },
+      leases: {
+        migrate: () => engine.migrateLeases(pool, leases),
+        open: () => new engine.PostgresLeaseStore(pool, leases),
+      },
+      connect: async () => (await pool.connect()).release(),
+      migrate: () => engine.migrate(pool, { table }),
+      end: () => pool.end(),
+    };
+  },
+};
+
+const mysql: Engine = {
+  migrationSql: async (table) => sqlOfTables(await import('../../../stores/mysql/index.ts'), table),
+  async open({ url }, table) {
+    const { createPool } = await driver('mysql2', () => import('mysql2'));
+    const engine = await import('../../../stores/mysql/index.ts');
+    const uses = { table: usageTable(table) };
+    const leases = { table: leaseTable(table) };
+    const pool = createPool({
+      uri: url,
+      connectionLimit: POOL_CONNECTIONS,
+      queueLimit: MAX_POOL_QUEUE,
+      connectTimeout: CONNECT_MS,
+      enableKeepAlive: true,
+    });
+    return {
+      store: new engine.MysqlTokenStore(pool, { table }),
+      usage: {
+        migrate: () => engine.migrateUsage(pool, uses),
+        open: () => new engine.MysqlUsageStore(pool, uses),
+      },
+      leases: {
+        migrate: () => engine.migrateLeases(pool, leases),
+        open: () => new engine.MysqlLeaseStore(pool, leases),
+      },
+      async connect() {
+        const connection = await pool.promise().getConnection();
+        connection.release();
+      },
+      migrate: () => engine.migrate(pool, { table }),
+      end: () => pool.promise().end(),
+    };
+  },
+};
+
+/** With these, commands fail immediately while the server is down. */
+const REDIS_OPTIONS = {
+  lazyConnect: true,
+  connectTimeout: CONNECT_MS,
+  // Longer than a write waits for replicas.
+  socketTimeout: 600,
+  maxRetriesPerRequest: 1,
+  keepAlive: 1000,
+} as const;
+
+const redis: Engine = {
+  async open({ url, database, parameters }, table) {
+    const { Redis } = await driver('ioredis', () => import('ioredis'));
+    const client = new Redis(url, {
+      ...REDIS_OPTIONS,
+      enableOfflineQueue: false,
+      retryStrategy: pauseMs,
+    });
+    const opened = await openRedis(client, table, parameters);
+    return {
+      ...opened,
+      async connect() {
+        await opened.connect();
+        // ioredis goes on with database 0 if this one does not exist.
+        if (database !== '') await client.select(database);
+      },
+    };
+  },
+};
+
+const redisCluster: Engine = {
+  async open({ hosts, user, password, parameters }, table) {
+    const { Cluster } = await driver('ioredis', () => import('ioredis'));
+    const client = new Cluster(
+      hosts.map(({ host, port = 6379 }) => ({ host: host.replace(/^\[|\]$/g, ''), port })),
+      {
+        lazyConnect: true,
+        enableOfflineQueue: false,
+        clusterRetryStrategy: pauseMs,
+        slotsRefreshTimeout: 500,
+        redisOptions: {
+          ...REDIS_OPTIONS,
+          ...(user !== '' && { username: user }),
+          ...(password !== '' && { password }),
+        },
+      },
+    );
+    return openRedis(client, table, parameters);
+  },
+};
+
+export const ENGINES: Readonly<Record<EngineName, Engine>> = {
+  postgres,
+  mysql,
+  redis,
+  redisCluster,
+};
+
+function driver<Module>(name: string, load: () => Promise<Module>): Promise<Module> {
+  return optionalPackage(name, 'a store of this kind', load);
+}
+
+type TableSql = (options: { readonly table: string | undefined }) => string;
+
+interface SqlEngine {
+  readonly migrationSql: TableSql;
+  readonly usageMigrationSql: TableSql;
+  readonly leaseMigrationSql: TableSql;
+}
+
+function sqlOfTables(
+  { migrationSql, usageMigrationSql, leaseMigrationSql }: SqlEngine,
+  table: string | undefined,
+): string {
+  return [
+    migrationSql({ table }),
+    usageMigrationSql({ table: usageTable(table) }),
+    leaseMigrationSql({ table: leaseTable(table) }),
+  ].join('\n');
+}
+
+/** The table of usage beside a table of tokens; by default, the one that the library takes. */
+function usageTable(tokens: string | undefined): string | undefined {
+  return tokens === undefined ? undefined : `${tokens}_usage`;
+}
+
+/** The table of leases beside a table of tokens; by default, the one that the library takes. */
+function leaseTable(tokens: string | undefined): string | undefined {
+  return tokens === undefined ? undefined : `${tokens}_leases`;
+}
+
+function pauseMs(attempt: number): number {
+  return Math.min(50 * attempt, MAX_PAUSE_MS);
+}
+
+async function openRedis(
+  client: Redis | Cluster,
+  keyPrefix: string | undefined,
+  parameters: URLSearchParams,
+): Promise<Client> {
+  const engine = await import('../../../stores/redis/index.ts');
+  // The number of replicas depends on the server, and so it belongs to the URL.
+  const replicas = parameters.get('replicas');
+  const options = {
+    keyPrefix,
+    // Anything but digits is NaN, which the store refuses.
+    replicas: replicas === null ? undefined : Number(/^\d+$/.test(replicas) ? replicas : 'none'),
+  };
+  return {
+    store: new engine.RedisTokenStore(client, options),
+    // With the same prefix: their keys differ from those of the tokens anyway.
+    usage: { open: () => new engine.RedisUsageStore(client, { keyPrefix }) },
+    leases: { open: () => new engine.RedisLeaseStore(client, options) },
+    connect: () => connected(client),
+    end: async () => client.disconnect(),
+  };
+}
+
+/** Connects, or rejects with the reason, which ioredis emits, and prints without a listener. */
+async function connected(client: Redis | Cluster): Promise<void> {
+  let reason: Error | undefined;
+  client.on('error', (error: Error & { readonly lastNodeError?: Error }) => {
+    const { lastNodeError = error } = error;
+    // A cluster reports only this for a node that it never reached.
+    reason = lastNodeError.message === IOREDIS_CLOSED ? error : lastNodeError;
+  });
+  try {
+    await client.connect();
+  } catch (error) {
+    throw reason ?? error;
+  }
+}

@@ -1,0 +1,397 @@
+import {
+  closeSync,
+  existsSync,
+  lstatSync,
+  openSync,
+  readSync,
+  realpathSync,
+  statSync,
+} from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { withDeadline } from '../../../time/deadline.ts';
+import { isTokenError, TokenError } from '../../../errors.ts';
+import { doctor, type StoreFinding, type TokenStore } from '../../../ports/token-store.ts';
+import { delay, performance } from '../../../time/timers.ts';
+import { inputError, usageError } from '../../terminal/errors.ts';
+import { OWNER_ONLY } from '../files/private-file.ts';
+import type { StoreSettings } from '../settings.ts';
+import { connectReason, isPermanent } from './connect-errors.ts';
+import { ENGINES, MAX_CONNECT_MS } from './engines.ts';
+import { TokenLeases } from './leases.ts';
+import { parseStoreUrl } from './url.ts';
+import { UsageTarget } from './usage.ts';
+
+/** The store of the settings, before it is opened. Needs no driver yet. */
+export interface StoreTarget {
+  /** Names the store for people, without the user and the password of a URL. */
+  readonly name: string;
+  /** The path of an SQLite file. */
+  readonly file?: string;
+  /**
+   * Returns the SQL of the schema, if there is one that people may run.
+   *
+   * @throws {TokenError} `invalid_options` for an impossible table name
+   */
+  migrationSql(): Promise<string | undefined>;
+  /**
+   * Connects.
+   *
+   * @throws {TokenError} `invalid_options` when the driver is not installed or an option is wrong;
+   * `store_unavailable`, with the reason, when there is no connection
+   */
+  open(): Promise<OpenStore>;
+}
+
+/** A store with a connection. */
+export interface OpenStore {
+  readonly store: TokenStore;
+  /** Where the uses of its tokens are counted. */
+  readonly usage: UsageTarget;
+  /** Where the uses of limited tokens are counted. */
+  readonly leases: TokenLeases;
+  /** Brings the schema up to date; absent if there is none. */
+  migrate?(): Promise<void>;
+  /**
+   * Closes the store, what was opened by `usage` and `leases`, and the connections. The store may
+   * be closed already.
+   */
+  close(): Promise<void>;
+}
+
+/**
+ * Finds the store of the settings: the database of a URL, else an SQLite file.
+ *
+ * @throws {CliError} that never repeats the URL, which holds a password
+ * @example
+ * const { store, close } = await storeTarget({ store: 'redis://db.internal', data }).open();
+ */
+export function storeTarget({ store: url, table, data }: StoreSettings): StoreTarget {
+  const file =
+    url === undefined ? join(data, 'tokens.db') : /^sqlite:(?:\/\/)?(.+)$/.exec(url)?.[1];
+  if (url !== undefined && file === undefined) return databaseTarget(url, table);
+  if (table === undefined) return fileTarget(file ?? '');
+  throw usageError(
+    '--table (TOKENWRIGHT_TABLE) needs --store with a database: an SQLite file has one table',
+  );
+}
+
+/** An outage whose message names the store. */
+class StoreOutage extends TokenError {
+  /** Whether it may be over a moment later. */
+  readonly isTransient: boolean;
+
+  constructor(message: string, { isTransient = false } = {}) {
+    super('store_unavailable', message);
+    this.isTransient = isTransient;
+  }
+}
+
+export interface RetryOptions {
+  /** How long to retry. */
+  readonly waitSeconds: number;
+  /** Called once, before the first pause. */
+  readonly onWait: (message: string) => void;
+}
+
+/**
+ * Opens a store, and retries for some time while its database is down: services often start
+ * together with their database. Does not retry if somebody has to correct something, such as a
+ * wrong password.
+ *
+ * @throws {TokenError} like `open`
+ */
+export async function openWithRetry(
+  { open }: StoreTarget,
+  { waitSeconds, onWait }: RetryOptions,
+): Promise<OpenStore> {
+  const until = performance.now() + waitSeconds * 1000;
+  for (let tries = 1; ; tries++) {
+    const pauseMs = Math.min(FIRST_PAUSE_MS * tries, MAX_PAUSE_MS);
+    try {
+      return await open();
+    } catch (error) {
+      const isTransient = error instanceof StoreOutage && error.isTransient;
+      if (!isTransient || performance.now() + pauseMs > until) throw error;
+      if (tries === 1) onWait(`${error.message}; trying again for ${waitSeconds} s`);
+    }
+    await delay(pauseMs);
+  }
+}
+
+const FIRST_PAUSE_MS = 200;
+const MAX_PAUSE_MS = 1000;
+
+/**
+ * Uses an existing store, then closes it. Unlike the service, it makes no file.
+ *
+ * @throws {CliError} when the SQLite file is missing
+ * @throws {TokenError} `store_unavailable` that names a missing table
+ */
+export async function withStore<Result>(
+  target: StoreTarget,
+  use: (opened: OpenStore) => Promise<Result>,
+): Promise<Result> {
+  if (target.file !== undefined) checkExists(target.file);
+  const opened = await target.open();
+  try {
+    return await use(opened);
+  } catch (error) {
+    if (!isUnnamedOutage(error)) throw error;
+    throw named(error, target, (await findingsIn(opened.store)) ?? []);
+  } finally {
+    await opened.close();
+  }
+}
+
+function checkExists(file: string): void {
+  try {
+    statSync(file);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw inputError(
+      code === 'EACCES' || code === 'EPERM'
+        ? `this user may not read ${file}: run this command as the user of the service`
+        : `there is no file ${file}: tokenwright migrate makes it, and so does serve; if you meant another store, name it by --data or --store`,
+    );
+  }
+}
+
+function isUnnamedOutage(error: unknown): error is TokenError {
+  const isOutage = isTokenError(error) && error.code === 'store_unavailable';
+  return isOutage && !(error instanceof StoreOutage);
+}
+
+/** What the doctor of a store finds; `undefined` if the store does not answer. */
+function findingsIn(store: TokenStore): Promise<readonly StoreFinding[] | undefined> {
+  return doctor(store).catch(() => undefined);
+}
+
+/** Adds the name of a store to an outage, and what is wrong with its table. */
+function named(
+  { message }: TokenError,
+  { name }: StoreTarget,
+  findings: readonly StoreFinding[],
+): StoreOutage {
+  const schema = findings.find(({ code }) => code.startsWith('schema_'));
+  return new StoreOutage(`${name}: ${schema === undefined ? message : messageOf(schema)}`);
+}
+
+/**
+ * Opens the store that another one is copied to, makes its table, and closes it after use. Its outages
+ * name it, unlike those of the other store.
+ *
+ * @throws {TokenError} `store_unavailable`
+ */
+export async function withCopyTarget<Result>(
+  target: StoreTarget,
+  use: (store: TokenStore) => Promise<Result>,
+): Promise<Result> {
+  const opened = await target.open();
+  const { store } = opened;
+  try {
+    await opened.migrate?.();
+    return await use(store);
+  } catch (error) {
+    if (!isUnnamedOutage(error)) throw error;
+    // If this store answers, it is the other one that failed.
+    throw (await findingsIn(store)) === undefined ? named(error, target, []) : error;
+  } finally {
+    await opened.close();
+  }
+}
+
+/** The message of a finding. It names a command if the store names a function of the library. */
+export function messageOf({ code, message }: StoreFinding): string {
+  return code === 'schema_missing' ? NO_SCHEMA : message;
+}
+
+const NO_SCHEMA =
+  'no token can be read or written: the table does not exist or is not up to date; run tokenwright migrate with the same --store and --table';
+
+/**
+ * Makes an SQLite file, or brings it up to date; opening does both.
+ *
+ * @param open opens and closes it
+ * @returns whether there was no file, or an older one
+ */
+export async function migrateFile(
+  file: string,
+  open: () => Promise<void>,
+): Promise<'made' | 'updated' | 'current'> {
+  const exists = existsSync(file);
+  const before = exists ? fileVersion(file) : undefined;
+  await open();
+  if (!exists) return 'made';
+  return before === fileVersion(file) ? 'current' : 'updated';
+}
+
+/** Reads the schema version of an SQLite file, or `undefined` if that fails. */
+function fileVersion(file: string): unknown {
+  try {
+    return readFile(file, 'SELECT user_version AS answer FROM pragma_user_version');
+  } catch {
+    return undefined;
+  }
+}
+
+function readFile(file: string, sql: string): unknown {
+  const sqlite = process.getBuiltinModule('node:sqlite');
+  const database = new sqlite.DatabaseSync(resolve(file), { readOnly: true });
+  try {
+    return database.prepare(sql).get()?.['answer'];
+  } finally {
+    database.close();
+  }
+}
+
+/** Replaces the message of the store, which advises to pass a handle: a command cannot do that. */
+const NO_SQLITE =
+  'this Node.js has no node:sqlite, which keeps tokens in a file: use Node.js 22.13 or later, or give a database by --store (TOKENWRIGHT_STORE)';
+
+/** @throws {TokenError} `invalid_options` if this Node.js has no SQLite */
+export function requireSqlite(): typeof import('node:sqlite') {
+  const sqlite = process.getBuiltinModule('node:sqlite');
+  if (sqlite !== undefined) return sqlite;
+  throw new TokenError('invalid_options', NO_SQLITE);
+}
+
+function fileTarget(file: string): StoreTarget {
+  const name = `SQLite in ${file}`;
+  return {
+    name,
+    file,
+    migrationSql: async () => undefined,
+    async open() {
+      requireSqlite();
+      const engine = await import('../../../stores/sqlite/index.ts');
+      makeLinkTarget(file);
+      try {
+        const store = engine.SqliteTokenStore.open(file);
+        const usage = new UsageTarget(
+          fileBeside(file, 'usage.db', (path) => engine.SqliteUsageStore.open(path)),
+        );
+        const leases = new TokenLeases(
+          fileBeside(file, 'leases.db', (path) => engine.SqliteLeaseStore.open(path)),
+        );
+        const closeBeside = () => Promise.all([usage.close(), leases.close()]);
+        const close = () =>
+          closeBeside()
+            .finally(() => store.close())
+            .then(() => {});
+        return { store, usage, leases, close };
+      } catch (error) {
+        if (!isTokenError(error)) throw error;
+        if (!isSqlite(file)) throw inputError(`${noSqlite(file)}: give another --data or --store`);
+        if (isLocked(file)) throw new StoreOutage(`${name}: ${LOCKED}`, { isTransient: true });
+        throw isUnnamedOutage(error) ? new StoreOutage(`${name}: ${error.message}`) : error;
+      }
+    },
+  };
+}
+
+/** A store in a file beside a file of tokens. Several files of tokens in one folder share it. */
+function fileBeside<Store>(tokens: string, name: string, open: (path: string) => Store) {
+  const file = tokens === ':memory:' ? tokens : join(dirname(tokens), name);
+  return {
+    name: `SQLite in ${file}`,
+    file,
+    open(): Store {
+      makeLinkTarget(file);
+      try {
+        return open(file);
+      } catch (error) {
+        const reason = fileReason(file, COUNTS_LOST);
+        throw reason === undefined ? error : new StoreOutage(reason);
+      }
+    },
+  };
+}
+
+/** What to do about a file that should hold counts and is something else. */
+export const COUNTS_LOST = 'stop the service and move it away; counts begin again without it';
+
+/** Why an SQLite file cannot be used, as far as the file itself shows it. Makes nothing. */
+export function fileReason(file: string, cure: string): string | undefined {
+  if (!isSqlite(file)) return `${noSqlite(file)}: ${cure}`;
+  return isLocked(file) ? LOCKED : undefined;
+}
+
+const LOCKED = 'another process has locked the file';
+const SQLITE_BUSY = 5;
+
+/** Whether another process keeps a lock on an SQLite file, so that nobody else can write. */
+function isLocked(file: string): boolean {
+  if (!existsSync(file)) return false;
+  try {
+    const { DatabaseSync } = process.getBuiltinModule('node:sqlite');
+    const database = new DatabaseSync(resolve(file));
+    try {
+      database.exec('BEGIN IMMEDIATE; ROLLBACK');
+    } finally {
+      database.close();
+    }
+    return false;
+  } catch (error) {
+    return (Number((error as { readonly errcode?: unknown }).errcode) & 0xff) === SQLITE_BUSY;
+  }
+}
+
+/** Whether SQLite may use a file: it begins like its own, or is empty, missing or not plain. */
+function isSqlite(file: string): boolean {
+  if (!existsSync(file) || !lstatSync(realpathSync(file)).isFile()) return true;
+  const handle = openSync(file, 'r');
+  try {
+    const start = Buffer.alloc(SQLITE_START.length);
+    const length = readSync(handle, start);
+    return length === 0 || start.toString('latin1') === SQLITE_START;
+  } finally {
+    closeSync(handle);
+  }
+}
+
+const SQLITE_START = 'SQLite format 3\0';
+
+function noSqlite(file: string): string {
+  return `${file} is not an SQLite database`;
+}
+
+/** Makes the target of a dangling link for its owner only; SQLite would let other users read it. */
+function makeLinkTarget(file: string): void {
+  const link = lstatSync(file, { throwIfNoEntry: false });
+  if (link?.isSymbolicLink() && !existsSync(file)) closeSync(openSync(file, 'a', OWNER_ONLY));
+}
+
+function databaseTarget(url: string, table: string | undefined): StoreTarget {
+  const address = parseStoreUrl(url);
+  const { name } = address;
+  const engine = ENGINES[address.engine];
+  return {
+    name,
+    migrationSql: async () => engine.migrationSql?.(table),
+    async open() {
+      const {
+        connect,
+        end,
+        usage: uses,
+        leases: counts,
+        ...opened
+      } = await engine.open(address, table);
+      const usage = new UsageTarget({ ...uses, name });
+      const leases = new TokenLeases({ ...counts, name });
+      const close = async () => {
+        await Promise.all([usage.close(), leases.close()]).finally(() => opened.store.close?.());
+        // A broken connection cannot be closed in order, and nothing is lost.
+        await end().catch(() => {});
+      };
+      try {
+        await withDeadline(connect(), MAX_CONNECT_MS);
+      } catch (error) {
+        await close();
+        const reason = connectReason(error);
+        const isTransient = !isPermanent(reason);
+        throw new StoreOutage(`${name} cannot be used: ${reason}`, { isTransient });
+      }
+      return { ...opened, usage, leases, close };
+    },
+  };
+}

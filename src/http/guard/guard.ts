@@ -1,0 +1,496 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import * as z from 'zod';
+import type { Need } from '../../access/need.ts';
+import { isTokenError, TokenError } from '../../errors.ts';
+import { notify } from '../../events.ts';
+import { checkOptions, strict } from '../../inputs/schemas.ts';
+import { isSegment } from '../../scope/grammar.ts';
+import {
+  type AskedScope,
+  type ReadRequest,
+  readRequest,
+  type Scope,
+  type ScopeCatalog,
+  type ScopeRequest,
+} from '../../scope/index.ts';
+import type { TokenService } from '../../service.ts';
+import type { Explanation, RefusalReason, Token, Verdict } from '../../token/record.ts';
+import { showBriefly } from '../address.ts';
+import { bearerIn } from '../bearer.ts';
+import { ErrorReporter, StacklessError } from '../error-reporter.ts';
+import { addressDenied, HttpError, limitExceeded } from '../errors.ts';
+import { isMethodOverridden } from '../method-override.ts';
+import type { SpentRate } from './rate-limit-fields.ts';
+import { headerOf, innermost } from '../request.ts';
+import { fail, toResponse } from '../responses.ts';
+
+/** The member of a service from which the compiler learns the entries of its catalog. Never called. */
+interface Knowing<Entry extends string> {
+  readonly scopes?: TokenService<Entry>['scopes'];
+}
+
+/** The options of {@link bearerGuard}. */
+export interface BearerGuardOptions<Entry extends string = string> {
+  /** The service that verifies. One with `verifierKeys()` is enough. */
+  readonly tokens: Pick<TokenService, 'verify' | 'verifySync'> & Knowing<Entry>;
+  /** The domain of the guarded service, as in the scopes: `orders.acme.example`. Never a `Host` header. */
+  readonly domain: string;
+  /**
+   * The endpoints of the guarded service. With them, `GET:shop.example/orders/{}$` does not allow
+   * `/orders/export` if the catalog has that as an entry of its own. They also name the scope that a
+   * refused request needs. @default the catalog of `tokens`, if all accounts share one
+   */
+  readonly catalog?: ScopeCatalog | undefined;
+  /**
+   * Reads the target `/` as this segment, so that `GET:shop.example/root` grants `GET /`, as some
+   * providers publish it. @default none: `GET:shop.example/$` grants it
+   */
+  readonly rootName?: string | undefined;
+  /** The realm of the challenge (RFC 7235 section 2.2). @default the domain */
+  readonly realm?: string | undefined;
+  /**
+   * Returns the IP address that a request comes from, for tokens that may be used from some addresses only;
+   * without a port, brackets or a zone. A `TokenService` calls it only for such tokens. There is no default,
+   * because a wrong one lets strangers in: take `request.socket.remoteAddress` if clients connect to this
+   * server, and `forwardedAddress` behind proxies. Never use a header that the client can write. If it
+   * throws or returns anything else, the token is refused, and `onError` is called. @default none: such a
+   * token is refused
+   */
+  clientAddress?(request: GuardedRequest): string | undefined;
+  /** Called with each refusal, for the log; never with a value. What it throws is ignored. */
+  readonly onRefusal?: ((refusal: GuardRefusal) => void) | undefined;
+  /**
+   * Called if a token cannot be used because `clientAddress` is missing or gives no address, at most once a
+   * minute: write it to your log. What it throws is ignored.
+   */
+  readonly onError?: ((error: unknown) => void) | undefined;
+}
+
+/**
+ * The parts of a Node request that the guard reads, as frameworks on top of it pass it on. Behind a
+ * router that changes `url` and sets no `originalUrl`, such as koa-mount, pass the whole target as
+ * `target` of {@link GuardNeed}.
+ */
+export type GuardedNodeRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'> & {
+  /** All headers as they came, by which one that was sent twice is noticed. */
+  readonly rawHeaders?: readonly string[] | undefined;
+  /** The target before a router removed the path it is mounted under. */
+  readonly originalUrl?: string | undefined;
+  /** The connection, for `forwardedAddress`. */
+  readonly socket?: { readonly remoteAddress?: string | undefined } | undefined;
+};
+
+/** A request for the guard: of Fetch or of Node. */
+export type GuardedRequest = Pick<Request, 'method' | 'url' | 'headers'> | GuardedNodeRequest;
+
+/**
+ * The need of a request, if it is not the request itself. A member that is `undefined` is refused: it
+ * would silently mean something else than what was written.
+ */
+export interface GuardNeed<Asked extends string = string> {
+  /** The scope that the token must cover, instead of the request. */
+  readonly scope?: Scope | Asked;
+  /** The raw target, behind a router that rewrites the one of the request. */
+  readonly target?: string;
+}
+
+/** Why a request was refused. */
+export type GuardReason =
+  | RefusalReason
+  /** There is no Bearer token. */
+  | 'missing'
+  /** There are two tokens, or a second one in the query: nobody knows which one is meant. */
+  | 'ambiguous_credentials'
+  /** The store does not answer. */
+  | 'unavailable';
+
+/** A refusal, for a log. */
+export interface GuardRefusal {
+  /**
+   * The reason. Malformed, unknown, revoked, expired and suspended look alike to the bearer, and so do the
+   * two reasons about addresses.
+   */
+  readonly reason: GuardReason;
+  /** With `insufficient_scope`: the scope that would be enough. */
+  readonly needed?: string | undefined;
+  /** With `insufficient_scope`: the details, computed when they are first read. */
+  readonly explanation?: Explanation | undefined;
+}
+
+/** The result of the guard: the token and the scope that allows the call, or a response that refuses it. */
+export type GuardOutcome =
+  | {
+      readonly ok: true;
+      /** The token, without its value. */
+      readonly token: Token;
+      /** The scope of the token that allows the call. */
+      readonly grantedBy: string;
+      /** Only of a refusal. */
+      readonly reason?: undefined;
+      /** Only of a refusal. */
+      readonly response?: undefined;
+    }
+  | {
+      readonly ok: false;
+      /** Only of an accepted request. */
+      readonly token?: undefined;
+      /** Only of an accepted request. */
+      readonly grantedBy?: undefined;
+      /** The reason, for you: the response tells the bearer less. */
+      readonly reason: GuardReason;
+      /** The response to send. */
+      readonly response: Response;
+    };
+
+/** Accepts a request, or says how to refuse it. Returns a promise only if something has to be awaited. */
+export type BearerGuard<out Entry extends string = string> = <const Asked extends string = never>(
+  request: GuardedRequest,
+  need?: GuardNeed<AskedScope<Entry, Asked>>,
+) => GuardOutcome | Promise<GuardOutcome>;
+
+/**
+ * Guards a resource server: the Bearer token of a request (RFC 6750) must cover that request, or a scope
+ * that you name.
+ *
+ * Reads only the `Authorization` header, never a cookie, a form or a query parameter. If the record is in
+ * the cache of the service, returns the outcome without a promise; `await` accepts both.
+ *
+ * | case | answer |
+ * | --- | --- |
+ * | no Bearer token | 401, with a challenge that names no error |
+ * | malformed, unknown, expired, revoked or suspended | 401 `invalid_token`, the same for all |
+ * | two credentials, or a target or a method that can be read in two ways | 400 `invalid_request` |
+ * | a `Host` header that is not one host with an optional port (on Node) | 400 `invalid_request` |
+ * | not covered | 403 `insufficient_scope`, with the scope that would be enough |
+ * | not allowed from this address, or from an unknown one | 403 `address_denied`, without a scope |
+ * | no use left | 429 `limit_exceeded`; for a rate with `Retry-After`, `RateLimit` and `RateLimit-Policy` |
+ * | the store does not answer | 503 with `Retry-After` |
+ *
+ * One request is one use and one count, however many guards of one service decide about it: those that get
+ * the same request object, of your framework or of Node, with the same token. The first that accepts it
+ * counts, with its scope. Each message of a WebSocket is not a request of its own: verify it with `verify`.
+ *
+ * The guard is a plain function. Call it from your middleware, then continue or send its response.
+ *
+ * @throws {TokenError} `invalid_options`; the guard itself throws `invalid_scope` if a named scope is not
+ * one, and `invalid_request` for a need with other members or `undefined`
+ * @example
+ * const guard = bearerGuard({ tokens, domain: 'orders.acme.example' });
+ * const outcome = await guard(request);
+ * if (!outcome.ok) return outcome.response;
+ * console.log(outcome.token.account);
+ */
+export function bearerGuard<Entry extends string = string>(
+  options: BearerGuardOptions<Entry>,
+): BearerGuard<Entry> {
+  const guard = new Guard(options);
+  return (request, need) => guard.decide(request, need);
+}
+
+class Guard {
+  readonly #tokens: BearerGuardOptions['tokens'] & Partial<Pick<TokenService, 'decide'>>;
+  readonly #domain: string;
+  readonly #catalog: ScopeCatalog | undefined;
+  readonly #root: string;
+  readonly #realm: string;
+  readonly #clientAddress: BearerGuardOptions['clientAddress'];
+  readonly #onRefusal: ((refusal: GuardRefusal) => void) | undefined;
+  readonly #errors: ErrorReporter;
+
+  constructor(options: BearerGuardOptions) {
+    const read = checkOptions(guardOptions, options);
+    const { tokens, domain, catalog, rootName, realm, clientAddress, onRefusal, onError } = read;
+    this.#tokens = tokens;
+    this.#domain = domain;
+    this.#catalog = catalog;
+    this.#root = `/${rootName ?? ''}`;
+    this.#realm = realm ?? domain;
+    this.#clientAddress = clientAddress;
+    this.#onRefusal = onRefusal;
+    this.#errors = new ErrorReporter(onError ?? (() => {}));
+  }
+
+  decide(request: GuardedRequest, given?: GuardNeed): GuardOutcome | Promise<GuardOutcome> {
+    const need = given === undefined ? NO_NEED : checkNeed(given);
+    const { method = '' } = request;
+    const authorization = authorizationOf(request);
+    const sent = targetOf(request);
+    const target = need.target ?? sent;
+    if (isAmbiguous(authorization, target)) {
+      return this.#refuse(method, { reason: 'ambiguous_credentials' });
+    }
+    if (!hasPlainHost(request)) {
+      return this.#refuse(method, { reason: 'ambiguous_request', detail: 'host_invalid' });
+    }
+    const value = bearerIn(authorization);
+    if (value === undefined) return this.#refuse(method, { reason: 'missing' });
+    if (isOverridden(request, sent, target)) return this.#refuse(method, METHOD_OVERRIDDEN);
+    const { scope } = need;
+    const asked = scope === undefined ? this.#requestOf(method, target) : { scope };
+    try {
+      const verdict = this.#decide(asked, request, { value, target });
+      if ('ok' in verdict) return this.#outcomeOf(request, verdict);
+      return verdict.then(
+        (decided) => this.#outcomeOf(request, decided),
+        (error) => this.#refuseUnchecked(method, error),
+      );
+    } catch (error) {
+      return this.#refuseUnchecked(method, error);
+    }
+  }
+
+  /** `tokens` may be a service, or an object of the host that verifies like one. */
+  #decide(
+    need: Need,
+    request: GuardedRequest,
+    { value, target }: { readonly value: string; readonly target: string },
+  ): Verdict | Promise<Verdict> {
+    const tokens = this.#tokens;
+    const addressOf =
+      this.#clientAddress === undefined ? undefined : () => this.#addressOf(request);
+    if (tokens.decide !== undefined) {
+      const { method = '' } = request;
+      const carrying = { object: innermost(request), value, method, target };
+      return tokens.decide(value, need, addressOf, carrying);
+    }
+    const options = addressOf && { address: addressOf() };
+    return tokens.verifySync(value, need, options) ?? tokens.verify(value, need, options);
+  }
+
+  #addressOf(request: GuardedRequest): string | undefined {
+    try {
+      const address: unknown = this.#clientAddress?.(request);
+      return typeof address === 'string' ? address : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  #outcomeOf(request: GuardedRequest, verdict: Verdict): GuardOutcome {
+    if (verdict.ok) return verdict;
+    if (verdict.reason === 'address_unknown') this.#reportUnknownAddress(request);
+    return this.#refuse(request.method ?? '', verdict);
+  }
+
+  /** Once in a while: clients can cause it at will. */
+  #reportUnknownAddress(request: GuardedRequest): void {
+    const address = this.#addressOf(request);
+    const fault =
+      this.#clientAddress === undefined
+        ? 'the guard needs the option clientAddress'
+        : `clientAddress must return an IP address; got ${address === undefined ? 'none' : showBriefly(address)}`;
+    const message = `a token was refused that may be used from some addresses only: ${fault}`;
+    this.#errors.reportSeldom('clientAddress', new StacklessError(message));
+  }
+
+  /** Refuses a request whose token could not be checked. A mistake of the caller is thrown instead. */
+  #refuseUnchecked(method: string, error: unknown): GuardOutcome {
+    if (!isTokenError(error) || !UNAVAILABLE.includes(error.code)) throw error;
+    return this.#refuse(method, { reason: 'unavailable' });
+  }
+
+  #requestOf(method: string, target: string): ScopeRequest | ReadRequest {
+    const isRoot = target === '/' || target.startsWith('/?');
+    const raw = isRoot ? this.#root + target.slice(1) : target;
+    const request = { method, domain: this.#domain, target: raw };
+    const reading = this.#catalog?.readRequest(request);
+    // An ambiguous request is passed on unread: the token is checked before it.
+    return reading?.ok ? reading.request : request;
+  }
+
+  #refuse(method: string, refused: RefusalFacts): GuardOutcome {
+    this.#report(refused);
+    const response = toResponse(fail(this.#refusalFor(refused)), method);
+    return { ok: false, reason: refused.reason, response };
+  }
+
+  #refusalFor({ reason, needed, detail, rate, retryAfterSeconds }: RefusalFacts): HttpError {
+    switch (reason) {
+      case 'missing':
+        return this.#challenge('unauthenticated', 'a Bearer token is required');
+      case 'ambiguous_credentials':
+        return this.#challenge(
+          'invalid_request',
+          'credentials must be given once, in one Authorization header',
+        );
+      case 'ambiguous_request':
+        return this.#challenge(
+          'invalid_request',
+          `the ${detail === METHOD_OVERRIDDEN.detail ? 'method' : 'address'} can be read in more than one way`,
+          { detail },
+        );
+      case 'insufficient_scope':
+      case 'ancestor_insufficient':
+        return this.#challenge('insufficient_scope', `the token does not cover ${needed}`, {
+          needed,
+        });
+      case 'address_unknown':
+      case 'address_denied':
+        return addressDenied();
+      case 'limit_exceeded':
+        return limitExceeded({ rate, retryAfterSeconds });
+      case 'unavailable':
+        return new HttpError('store_unavailable', 'the token cannot be checked at the moment');
+      default:
+        return this.#challenge('invalid_token', 'the token is not, or no longer, valid');
+    }
+  }
+
+  /** RFC 6750 section 3: no error code if no token was presented. */
+  #challenge(
+    code: 'unauthenticated' | 'invalid_request' | 'invalid_token' | 'insufficient_scope',
+    message: string,
+    details?: { readonly needed?: string | undefined; readonly detail?: string | undefined },
+  ): HttpError {
+    const challenge = [`Bearer realm="${this.#realm}"`];
+    if (code !== 'unauthenticated') challenge.push(`error="${code}"`);
+    if (details?.needed !== undefined) challenge.push(`scope="${details.needed}"`);
+    return new HttpError(code, message, {
+      details,
+      headers: { 'www-authenticate': challenge.join(', ') },
+    });
+  }
+
+  #report(refused: RefusalFacts): void {
+    if (this.#onRefusal === undefined) return;
+    const { reason, needed } = refused;
+    const refusal = {
+      reason,
+      needed,
+      // With a large catalog it costs milliseconds, and most logs do not read it.
+      get explanation() {
+        return refused.explanation;
+      },
+    };
+    notify(this.#onRefusal, refusal);
+  }
+}
+
+/** A refusal by a verdict, or by the guard itself. */
+interface RefusalFacts extends Partial<SpentRate> {
+  readonly reason: GuardReason;
+  readonly needed?: string;
+  readonly detail?: string;
+  readonly explanation?: Explanation;
+}
+
+const NO_NEED: GuardNeed = {};
+
+/** A misspelled or undefined member must not fall back to the request's own scope. */
+function checkNeed(need: GuardNeed): GuardNeed {
+  const isObject = Object.prototype.toString.call(need) === '[object Object]';
+  const isRight = ([name, value]: [string, unknown]) =>
+    value !== undefined && (name === 'scope' || name === 'target');
+  if (isObject && Object.entries(need).every(isRight)) return need;
+  throw new TokenError(
+    'invalid_request',
+    "the guard's second argument must be { scope } or { target }, without undefined; the guard is not a middleware: await guard(request), then continue or send outcome.response",
+  );
+}
+
+const METHOD_OVERRIDDEN = { reason: 'ambiguous_request', detail: 'method_overridden' } as const;
+const UNAVAILABLE: readonly string[] = ['store_unavailable', 'store_corrupt'];
+const AUTHORIZATION = 'authorization';
+
+function isFetch(request: GuardedRequest): request is Pick<Request, 'method' | 'url' | 'headers'> {
+  return typeof (request.headers as Partial<Headers>).get === 'function';
+}
+
+function authorizationOf(request: GuardedRequest): string {
+  const isOfFetch = isFetch(request);
+  return (isOfFetch ? request.headers.get(AUTHORIZATION) : headerOf(request, AUTHORIZATION)) ?? '';
+}
+
+/** Whether there is another credential beside a Bearer token (RFC 6750 section 2). */
+function isAmbiguous(authorization: string, target: string): boolean {
+  if (authorization.includes(',')) {
+    return authorization.split(',').some((one) => bearerIn(one.trim()) !== undefined);
+  }
+  // Nearly all targets are plain and need no parsing.
+  if (!target.includes('access_token') && !target.includes('%')) return false;
+  const start = target.indexOf('?');
+  if (start === -1 || bearerIn(authorization) === undefined) return false;
+  return new URLSearchParams(target.slice(start)).has('access_token');
+}
+
+/** Whether a header, or the query of the target that was sent or named, says another method. */
+function isOverridden(request: GuardedRequest, sent: string, target: string): boolean {
+  const { method = '' } = request;
+  const headers = request.headers as Headers | IncomingHttpHeaders;
+  if (isMethodOverridden(method, headers, sent)) return true;
+  return sent !== target && isMethodOverridden(method, {}, target);
+}
+
+/** A host and an optional port, of characters that no URL parser reads as anything else. */
+const HOST = /^(?:[\w\-.]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
+
+/**
+ * Whether the host of a request cannot change its path: some frameworks join `Host` and target to a URL.
+ * The URL of a Fetch request is already such a one, and the guard reads the path that is in it.
+ */
+function hasPlainHost(request: GuardedRequest): boolean {
+  if (isFetch(request)) return true;
+  // Node refuses HTTP/1.1 without a host, and HTTP/2 may have one in another place.
+  const host = headerOf(request, 'host') ?? request.headers[':authority'];
+  return host === undefined || (typeof host === 'string' && HOST.test(host));
+}
+
+/** The raw target. A Fetch request has been parsed before, so its URL is normalized. */
+function targetOf(request: GuardedRequest): string {
+  if (!isFetch(request)) return request.originalUrl ?? request.url ?? '';
+  const { url } = request;
+  const start = url.indexOf('/', url.indexOf('//') + 2);
+  const end = url.indexOf('#');
+  return url.slice(start === -1 ? url.length : start, end === -1 ? url.length : end);
+}
+
+function domainMessage(domain: unknown): string {
+  const rule = 'domain must be one host, as in the scopes: "orders.acme.example"';
+  if (typeof domain !== 'string') return rule;
+  if (domain.includes('://'))
+    return `${rule}; without ${domain.startsWith('https:') ? 'https://' : 'a scheme'}`;
+  return /:\d{1,5}$/.test(domain) ? `${rule}; without a port` : rule;
+}
+
+const guardOptions = strict({
+  tokens: z.custom<BearerGuardOptions['tokens']>(
+    (value) => value instanceof Object && 'verify' in value && 'verifySync' in value,
+    { error: 'tokens must be a TokenService' },
+  ),
+  domain: z.custom<string>(
+    (value) => readRequest({ method: 'GET', domain: value as string, target: '/a' }).ok,
+    { error: ({ input }) => domainMessage(input) },
+  ),
+  catalog: z
+    .custom<ScopeCatalog>((value) => value instanceof Object && 'readRequest' in value, {
+      error: 'catalog must be a ScopeCatalog, as of catalogFromOpenApi',
+    })
+    .optional(),
+  rootName: z
+    .custom<string>((value) => typeof value === 'string' && isSegment(value), {
+      error: 'rootName must be one segment of a path, as "root"',
+    })
+    .optional(),
+  realm: z
+    .string({ error: 'realm must be a text' })
+    .regex(/^[ !#-[\]-~]*$/, {
+      error: 'realm must be printable ASCII without quotes and backslashes',
+    })
+    .optional(),
+  clientAddress: z
+    .custom<NonNullable<BearerGuardOptions['clientAddress']>>(
+      (value) => typeof value === 'function',
+      { error: 'clientAddress must be a function that returns an IP address' },
+    )
+    .optional(),
+  onRefusal: z
+    .custom<(refusal: GuardRefusal) => void>((value) => typeof value === 'function', {
+      error: 'onRefusal must be a function',
+    })
+    .optional(),
+  onError: z
+    .custom<(error: unknown) => void>((value) => typeof value === 'function', {
+      error: 'onError must be a function',
+    })
+    .optional(),
+});

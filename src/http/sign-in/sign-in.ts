@@ -1,0 +1,265 @@
+import type { IncomingMessage } from 'node:http';
+import { AUTHENTICATE_DEADLINE_MS, PASSWORD_DEADLINE_MS } from '../../bounds.ts';
+import { systemClock } from '../../time/clock.ts';
+import { withDeadline } from '../../time/deadline.ts';
+import { isTokenError, TokenError } from '../../errors.ts';
+import { notify } from '../../events.ts';
+import { isAccount } from '../../token/record.ts';
+import { type ClientAddress, readAddress, showBriefly } from '../address.ts';
+import { Attempts } from './attempts.ts';
+import type { Authenticate, Credentials } from './basic-auth.ts';
+import { ErrorReporter, StacklessError } from '../error-reporter.ts';
+import { HttpError, overloaded } from '../errors.ts';
+import { type FailureLimiter, remoteAddress } from './login-limiter.ts';
+import { type HttpRequest, ownForms } from '../request.ts';
+
+/**
+ * Returns the account of the person who is signed in to your application, or `null` for nobody.
+ *
+ * `request` has no body. `incoming` is the request of Node.js as your framework has it, for sessions that
+ * a middleware put there, such as `express-session`. You may name its type, such as `express.Request`. It
+ * is `undefined` if the call did not come through `toNodeListener`.
+ */
+export type SessionAccount = {
+  // A method, because TypeScript lets only the parameters of methods have a narrower type.
+  accountOf(
+    request: Request,
+    incoming: IncomingMessage | undefined,
+  ): string | null | Promise<string | null>;
+}['accountOf'];
+
+/** One check of credentials, for audit logs. The password is not part of it. */
+export interface SignIn {
+  /**
+   * `accepted`; `refused` for wrong credentials; `limited` after too many of them, with no password
+   * checked; `unavailable` when they could not be checked.
+   */
+  readonly outcome: 'accepted' | 'refused' | 'limited' | 'unavailable';
+  /** The user name of the credentials: any text, perhaps a password by mistake. */
+  readonly username: string;
+  /** The address of the client, without a port. Absent if `clientAddress` returns none. */
+  readonly address?: string;
+  /** The account that was opened. */
+  readonly account?: string;
+  /** When the check ended, by the time of the machine. */
+  readonly at: Date;
+}
+
+/** The options of the handler that sign-ins use. */
+export interface SignInOptions {
+  readonly limiter?: FailureLimiter | undefined;
+  readonly clientAddress?: ((request: Request) => string | undefined) | undefined;
+  readonly onSignIn?: ((signIn: SignIn) => void) | undefined;
+  readonly onError?: ((error: unknown) => void) | undefined;
+}
+
+/** A call, and its client. */
+export interface Caller {
+  readonly request: HttpRequest;
+  /** Absent without `clientAddress`. */
+  readonly client?: ClientAddress | undefined;
+  /** Why the address is not known. */
+  readonly error?: HttpError;
+}
+
+/** One or two ways to read the credentials of a call. */
+export type Readings = readonly [first: Credentials, second?: Credentials];
+
+interface Found {
+  readonly account: string;
+  readonly credentials: Credentials;
+}
+
+/** Finds the account that credentials open. */
+export class SignIns {
+  readonly #clientAddress: ((request: Request) => string | undefined) | undefined;
+  readonly #attempts: Attempts | undefined;
+  readonly #onSignIn: ((signIn: SignIn) => void) | undefined;
+  readonly #errors: ErrorReporter;
+
+  constructor({ limiter, clientAddress, onSignIn, onError = () => {} }: SignInOptions) {
+    // A limiter that takes all callers for one locks everybody out, so the host must ask for it.
+    if (limiter !== undefined && clientAddress === undefined) {
+      throw new TokenError(
+        'invalid_options',
+        'limiter needs clientAddress, such as remoteAddress; "() => \'\'" takes all callers for one',
+      );
+    }
+    this.#errors = new ErrorReporter(onError);
+    this.#clientAddress = clientAddress;
+    this.#attempts = limiter && new Attempts(limiter, this.#errors);
+    this.#onSignIn = onSignIn;
+  }
+
+  /** Never throws: without an address, only calls that need credentials are refused. */
+  callerOf(request: HttpRequest): Caller {
+    try {
+      return { request, client: this.#clientOf(request) };
+    } catch (error) {
+      return { request, error: this.#toHttpError(error) };
+    }
+  }
+
+  /** Whether a call came through a proxy that the host trusts. */
+  isProxied({ address, incoming }: HttpRequest): boolean {
+    const isProxy = this.#clientAddress && ownForms.get(this.#clientAddress)?.isProxy;
+    const peer = address ?? incoming?.socket?.remoteAddress;
+    return isProxy !== undefined && peer !== undefined && isProxy(peer);
+  }
+
+  /**
+   * The account, or `null` for wrong credentials. Rejects with an `HttpError` only.
+   *
+   * @param readings the ways to read one pair of credentials, tried in this order; see `readingsOf`. All
+   * are one attempt, and count for the user of the last one
+   */
+  async check(
+    authenticate: Authenticate,
+    readings: Readings,
+    { request, client, error }: Caller,
+  ): Promise<string | null> {
+    const [credentials] = readings;
+    try {
+      if (error !== undefined) throw error;
+      const found = await this.#accountOf(authenticate, readings, request, client?.network);
+      if (found === null) this.#report('refused', credentials, client);
+      else this.#report('accepted', found.credentials, client, found.account);
+      return found?.account ?? null;
+    } catch (thrown) {
+      const failure = this.#toHttpError(thrown);
+      const isLimited = failure.code === 'rate_limited';
+      this.#report(isLimited ? 'limited' : 'unavailable', credentials, client);
+      throw failure;
+    }
+  }
+
+  /**
+   * The account of a session, or `null` if nobody is signed in. Reports no sign-in, since the host has made
+   * it. Rejects with an `HttpError` only.
+   */
+  async checkSession(session: SessionAccount, { request, error }: Caller): Promise<string | null> {
+    try {
+      if (error !== undefined) throw error;
+      const answer = Promise.resolve(session(request.toFetch(), request.incoming));
+      const late = () => new StacklessError('session has not answered within ten seconds');
+      const account: unknown = await withDeadline(answer, AUTHENTICATE_DEADLINE_MS, late);
+      if (account === null || isAccount(account)) return account;
+      throw new StacklessError('session must return an account, or null if nobody is signed in');
+    } catch (thrown) {
+      throw this.#toHttpError(thrown);
+    }
+  }
+
+  async #accountOf(
+    authenticate: Authenticate,
+    readings: Readings,
+    request: HttpRequest,
+    network = '',
+  ): Promise<Found | null> {
+    const own = ownForms.get(authenticate);
+    let found: Found | null = null;
+    const checkOne = async (credentials: Credentials) => {
+      const account: unknown = own?.check
+        ? await own.check(credentials, network)
+        : await authenticate(credentials, request.toFetch());
+      if (account !== null && !isAccount(account)) throw accountsUnavailable();
+      if (account !== null) found = { account, credentials };
+      return account;
+    };
+    const [first, second] = readings;
+    const check = () => {
+      // Otherwise each call of a client that encodes would cost a hash for the first reading.
+      const isSecond = second && !own?.remembered?.(first) && own?.remembered?.(second);
+      const checkAll = async () =>
+        (isSecond ? null : await checkOne(first)) ?? (second ? checkOne(second) : null);
+      if (own?.check) return withDeadline(checkAll(), PASSWORD_DEADLINE_MS, overloaded);
+      return withDeadline(checkAll(), AUTHENTICATE_DEADLINE_MS, tooLate);
+    };
+    const { username } = second ?? first;
+    if (this.#attempts === undefined) await check();
+    else await this.#attempts.run({ username, address: network }, first.password, check);
+    return found;
+  }
+
+  /** Fails if the host's `clientAddress` is wrong, or if the client has gone. */
+  #clientOf(request: HttpRequest): ClientAddress | undefined {
+    if (this.#clientAddress === undefined) return undefined;
+    try {
+      return readClient(this.#clientAddress, request);
+    } catch (error) {
+      if (error instanceof HttpError) throw error;
+      // Two kinds, since clients disconnect at any time: that must not hide a wrong `clientAddress`.
+      if (!isTokenError(error)) this.#errors.reportSeldom('clientAddress', error);
+      else this.#errors.reportSeldom(error.code, new StacklessError(error.message));
+      throw accountsUnavailable();
+    }
+  }
+
+  #toHttpError(error: unknown): HttpError {
+    if (error instanceof HttpError) return error;
+    this.#errors.report(error);
+    return accountsUnavailable();
+  }
+
+  #report(
+    outcome: SignIn['outcome'],
+    { username }: Credentials,
+    client: ClientAddress | undefined,
+    account: string | null = null,
+  ): void {
+    if (this.#onSignIn === undefined) return;
+    notify(this.#onSignIn, {
+      outcome,
+      username: copyOf(username),
+      ...(client?.host && { address: client.host }),
+      ...(account !== null && { account }),
+      at: systemClock.now(),
+    });
+  }
+}
+
+/**
+ * The ways to read the Basic credentials of an OAuth client. RFC 6749 section 2.3.1 lets clients encode the
+ * user name and the password as in a form, and many send them as they are.
+ */
+export function readingsOf(credentials: Credentials): Readings {
+  const { username, password } = credentials;
+  try {
+    const decoded = { username: formDecoded(username), password: formDecoded(password) };
+    const isSame = decoded.username === username && decoded.password === password;
+    const isText = !/\p{Cc}/u.test(decoded.username + decoded.password);
+    return isSame || !isText ? [credentials] : [credentials, decoded];
+  } catch {
+    return [credentials];
+  }
+}
+
+function formDecoded(text: string): string {
+  return decodeURIComponent(text.replaceAll('+', ' '));
+}
+
+function readClient(
+  clientAddress: (request: Request) => string | undefined,
+  request: HttpRequest,
+): ClientAddress {
+  // `remoteAddress` would read this very address from the `Request`, which costs more than the rest.
+  const isKnown = clientAddress === remoteAddress && request.address !== undefined;
+  const text: unknown = isKnown ? request.address : clientAddress(request.toFetch());
+  const client = typeof text === 'string' ? readAddress(text) : undefined;
+  if (client !== undefined) return client;
+  const got = typeof text === 'string' ? showBriefly(text) : 'none';
+  throw new StacklessError(`clientAddress must return an IP address; got ${got}`);
+}
+
+/** V8 slices keep the parent string alive, which holds the password; a log may keep the user name. */
+function copyOf(text: string): string {
+  return Buffer.from(text).toString();
+}
+
+function tooLate(): StacklessError {
+  return new StacklessError('authenticate has not answered within ten seconds');
+}
+
+function accountsUnavailable(): HttpError {
+  return new HttpError('store_unavailable', 'accounts cannot be checked at the moment');
+}

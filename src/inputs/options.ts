@@ -1,0 +1,319 @@
+import * as z from 'zod';
+import {
+  DEFAULT_CACHE_BYTES,
+  DEFAULT_CACHE_ENTRIES,
+  DEFAULT_DEADLINE_MS,
+  DEFAULT_DERIVED_PER_ROOT,
+  DEFAULT_FLUSH_MS,
+  DEFAULT_TOKENS_PER_ACCOUNT,
+  ENDED_PER_LIVE,
+  MAX_CACHE_BYTES,
+  MAX_CACHE_ENTRIES,
+  MAX_DEADLINE_MS,
+  MAX_DERIVED_PER_ROOT,
+  MAX_ENDED_PER_ACCOUNT,
+  MAX_FLUSH_MS,
+  MAX_LIFETIME_SECONDS,
+  MAX_SCOPES,
+  MAX_STALE_MS,
+  MAX_TOKENS_PER_ACCOUNT,
+  MIN_CACHE_BYTES,
+  MIN_FLUSH_MS,
+} from '../bounds.ts';
+import { type Clock, systemClock } from '../time/clock.ts';
+import { TokenError } from '../errors.ts';
+import type { TokenEvent } from '../events.ts';
+import { hasMethods } from '../ports/has-methods.ts';
+import type { LeaseStore } from '../ports/lease-store.ts';
+import { checkOptions, readOption, strict, wholeNumber } from './schemas.ts';
+import type { ScopeCatalog, TypedCatalog } from '../scope/index.ts';
+import type { TokenStore } from '../ports/token-store.ts';
+import type { Lifetime } from '../token/record.ts';
+import type { UsageStore } from '../ports/usage-store.ts';
+import type { ForeignFormat } from '../values/foreign.ts';
+import type { KeyOptions } from '../values/keys.ts';
+
+/** How a {@link TokenService} works. */
+export interface TokenServiceOptions<Entry extends string = string> {
+  /** Where the records are stored. */
+  readonly store: TokenStore;
+  /** Exactly one with status `active`; see {@link generateKey}. */
+  readonly keys: readonly KeyOptions[];
+  /** The prefix of all token values of this host, such as `acme` or `acme_live`. */
+  readonly prefix: string;
+  /**
+   * The values of other systems that were imported, such as `[formats.sanctum()]`: see
+   * {@link TokenUpkeep.import}. They are accepted beside those with the prefix. @default none
+   */
+  readonly foreign?: readonly ForeignFormat[] | undefined;
+  /**
+   * The scopes that an account may ask for; wildcards are expanded against them. Without a catalog, tokens
+   * hold the scopes as requested, and wildcards are matched as patterns. With one of `defineCatalog`, the
+   * compiler checks the scopes that you write as literals.
+   */
+  readonly catalog?: CatalogOption<Entry> | undefined;
+  /**
+   * The source of the time. If it steps back by up to two hours, time stands still until it has caught up.
+   * The default goes on by the monotonic clock of the machine instead, at nine tenths of its speed.
+   * @default the time of the machine
+   */
+  readonly clock?: Clock | undefined;
+  /**
+   * `once`: only `issue` and `rotate` return the value. `always`: it is stored, encrypted with the active
+   * key, and returned to its account by every method. @default 'once'
+   */
+  readonly reveal?: 'once' | 'always' | undefined;
+  /** Whole seconds, from 1 to 31 536 000 (365 days). @default 31 536 000, both */
+  readonly lifetime?: Partial<Lifetime> | undefined;
+  /**
+   * Serves `verify` from memory for a limited time after the start of the read. A change by this process
+   * takes effect immediately, one by another process within `maxStaleMs`, or as soon as the store reports
+   * it if it can. @default off
+   */
+  readonly cache?: CacheOptions | undefined;
+  /**
+   * Records how often tokens are used, and when last: see {@link TokenService.usage}. A verification never
+   * waits for it. @default off
+   */
+  readonly usage?: UsageOptions | undefined;
+  /**
+   * Counts the uses of tokens that have `limits.uses` or `limits.rate`. Without it, no token gets these
+   * limits, and one that has them fails with `store_unavailable`. @default none
+   */
+  readonly limits?: LimitOptions | undefined;
+  /**
+   * How much one account may store. @default 10 000 active or suspended tokens, of 4096 scopes each, and
+   * 100 that are derived from each of them
+   */
+  readonly quotas?: QuotaOptions | undefined;
+  /** The milliseconds that a store or a catalog may take to answer, 1 to 60 000. @default 2000 */
+  readonly deadlineMs?: number | undefined;
+  /**
+   * Receives the events, which carry ids and never values. It is called immediately and not awaited; what
+   * it throws is ignored. The same events are published on channels of `node:diagnostics_channel`, one
+   * for each type, such as `tokenwright:issued`.
+   */
+  readonly onEvent?: ((event: TokenEvent) => void) | undefined;
+}
+
+/** How `verify` is served from memory. */
+export interface CacheOptions {
+  /** Milliseconds, from 0 (each verify reads the store) to 60 000. @default 0 */
+  readonly maxStaleMs?: number | undefined;
+  /** Tokens, from 1 to 1 000 000; the one with the oldest read is evicted first. @default 10 000 */
+  readonly maxEntries?: number | undefined;
+  /**
+   * The memory for cached tokens and their compiled scopes, in bytes, as an estimate: from 1 048 576 to
+   * 17 179 869 184 (16 GiB). The token with the oldest read is evicted first.
+   * @default 67 108 864 (64 MiB)
+   */
+  readonly maxBytes?: number | undefined;
+}
+
+/** How usage is recorded. */
+export interface UsageOptions {
+  /** Where the counts are stored; the service closes it. */
+  readonly store: UsageStore;
+  /**
+   * Counts are written at most so many milliseconds after the use, from 100 to 3 600 000 (an hour). If the
+   * process is killed, as much counting is lost. @default 10 000
+   */
+  readonly flushMs?: number | undefined;
+}
+
+/** How the uses of limited tokens are counted. */
+export interface LimitOptions {
+  /** Where they are counted, by all processes together; the service closes it. */
+  readonly store: LeaseStore;
+}
+
+/** How much one account may store. Calls that would exceed it fail with `quota_exceeded`. */
+export interface QuotaOptions {
+  /**
+   * Active and suspended tokens of one account, from 1 to 1 000 000, without those that were derived.
+   * Far from it, a process counts at most once a minute and trusts the count for a sixteenth of the room
+   * that was left: together, several processes may exceed it by so much. One alone never does.
+   * @default 10 000
+   */
+  readonly tokensPerAccount?: number | undefined;
+  /**
+   * Expired and revoked tokens of one account that are kept until a purge, from 1 to 10 000 000, without
+   * those that were derived. Beyond it the oldest are purged early, a sixteenth of it at a time; nothing is
+   * refused. An imported token that was revoked stays, so that importing it again does not revive it.
+   * @default 10 times `tokensPerAccount`
+   */
+  readonly endedPerAccount?: number | undefined;
+  /**
+   * Active and suspended tokens that are derived from one token, at any depth, from 1 to 10 000. They count
+   * for that token alone, and not for the account. Ten times as many ended ones are kept. @default 100
+   */
+  readonly derivedPerRoot?: number | undefined;
+  /** Scopes of one token, as asked for and as granted, from 1 to 4096. @default 4096 */
+  readonly scopesPerToken?: number | undefined;
+}
+
+/** One catalog for all, or one for each account. */
+export type CatalogOption<Entry extends string = string> =
+  | CatalogOf<Entry>
+  | ((account: string) => CatalogOf<Entry> | Promise<CatalogOf<Entry>>);
+
+type CatalogOf<Entry extends string> = string extends Entry ? ScopeCatalog : TypedCatalog<Entry>;
+
+/** Options with all defaults filled in. */
+type Filled<Options> = { readonly [Option in keyof Options]-?: number };
+
+/** How much one account may store. */
+export type Quotas = Filled<QuotaOptions>;
+
+/** The options with all defaults filled in. */
+interface ReadOptions {
+  readonly store: TokenStore;
+  /** The store's `local`, read once. */
+  readonly isLocal: boolean;
+  /** The opposite of the store's `inTransaction`, read once. */
+  readonly canWriteLater: boolean;
+  readonly keys: readonly KeyOptions[];
+  readonly prefix: string;
+  readonly foreign: readonly ForeignFormat[] | undefined;
+  readonly clock: Clock;
+  readonly reveal: 'once' | 'always';
+  readonly deadlineMs: number;
+  readonly catalog: CatalogOption | undefined;
+  readonly lifetime: Lifetime;
+  readonly cache: Filled<CacheOptions>;
+  readonly usage: { readonly store: UsageStore; readonly flushMs: number } | undefined;
+  readonly limits: LimitOptions | undefined;
+  readonly quotas: Quotas;
+  readonly onEvent: ((event: TokenEvent) => void) | undefined;
+}
+
+/**
+ * Reads the options of a service.
+ *
+ * @throws {TokenError} `invalid_options`, naming the option and what it should be, never its value
+ */
+export function readOptions(options: unknown): ReadOptions {
+  const read = checkOptions(serviceOptions, options);
+  const { store, keys, prefix, catalog, clock, reveal, lifetime, cache, quotas } = read;
+  const { deadlineMs, usage, limits, onEvent } = read;
+  return {
+    store,
+    isLocal: readOption('store', () => store.local === true),
+    canWriteLater: readOption('store', () => store.inTransaction !== true),
+    keys,
+    prefix,
+    foreign: read.foreign,
+    catalog,
+    clock: clock ?? systemClock,
+    reveal: reveal ?? 'once',
+    lifetime: lifetimeOf(lifetime),
+    cache: {
+      maxStaleMs: cache?.maxStaleMs ?? 0,
+      maxEntries: cache?.maxEntries ?? DEFAULT_CACHE_ENTRIES,
+      maxBytes: cache?.maxBytes ?? DEFAULT_CACHE_BYTES,
+    },
+    usage: usage && { store: usage.store, flushMs: usage.flushMs ?? DEFAULT_FLUSH_MS },
+    limits: limits && { store: limits.store },
+    quotas: quotasOf(quotas),
+    deadlineMs: deadlineMs ?? DEFAULT_DEADLINE_MS,
+    onEvent,
+  };
+}
+
+/** Whether a value is a catalog, also if it is from another copy of this package. */
+export function isCatalog(value: unknown): value is ScopeCatalog {
+  return hasMethods<ScopeCatalog>(value, 'expand', 'attribute', 'suggest', 'toArray', 'knows');
+}
+
+/** What each store must have. */
+export const STORE_METHODS = [
+  'insert',
+  'count',
+  'find',
+  'page',
+  'replace',
+  'revoke',
+  'revokeAll',
+  'purge',
+  'prune',
+] as const satisfies readonly (keyof TokenStore)[];
+
+const serviceOptions = strict({
+  store: z.custom<TokenStore>((value) => hasMethods<TokenStore>(value, ...STORE_METHODS), {
+    error: 'store must be a TokenStore, such as new MemoryTokenStore()',
+  }),
+  keys: z.custom<readonly KeyOptions[]>(Array.isArray, {
+    error: 'keys must be a list of at least one key, as [generateKey()]',
+  }),
+  prefix: z.string({ error: 'prefix must be a text such as "acme"' }),
+  foreign: z
+    .custom<readonly ForeignFormat[]>(Array.isArray, {
+      error: 'foreign must be a list of formats, as [formats.sanctum()]',
+    })
+    .optional(),
+  catalog: z
+    .custom<CatalogOption>((value) => typeof value === 'function' || isCatalog(value), {
+      error: 'catalog must be a ScopeCatalog, or a function that gives an account its ScopeCatalog',
+    })
+    .optional(),
+  clock: z
+    .custom<Clock>((value) => hasMethods<Clock>(value, 'now'), {
+      error: 'clock must be an object with a method now(): Date',
+    })
+    .optional(),
+  reveal: z.enum(['once', 'always'], { error: 'reveal must be "once" or "always"' }).optional(),
+  lifetime: strict({
+    defaultSeconds: wholeNumber(1, MAX_LIFETIME_SECONDS, 'lifetime.defaultSeconds').optional(),
+    maxSeconds: wholeNumber(1, MAX_LIFETIME_SECONDS, 'lifetime.maxSeconds').optional(),
+  }).optional(),
+  cache: strict({
+    maxStaleMs: wholeNumber(0, MAX_STALE_MS, 'cache.maxStaleMs').optional(),
+    maxEntries: wholeNumber(1, MAX_CACHE_ENTRIES, 'cache.maxEntries').optional(),
+    maxBytes: wholeNumber(MIN_CACHE_BYTES, MAX_CACHE_BYTES, 'cache.maxBytes').optional(),
+  }).optional(),
+  usage: strict({
+    store: z.custom<UsageStore>((value) => hasMethods<UsageStore>(value, 'add', 'read', 'forget'), {
+      error: 'usage.store must be a UsageStore, such as new MemoryUsageStore()',
+    }),
+    flushMs: wholeNumber(MIN_FLUSH_MS, MAX_FLUSH_MS, 'usage.flushMs').optional(),
+  }).optional(),
+  limits: strict({
+    store: z.custom<LeaseStore>(
+      (value) => hasMethods<LeaseStore>(value, 'take', 'giveBack', 'purge'),
+      { error: 'limits.store must be a LeaseStore, such as new MemoryLeaseStore()' },
+    ),
+  }).optional(),
+  quotas: strict({
+    tokensPerAccount: wholeNumber(1, MAX_TOKENS_PER_ACCOUNT, 'quotas.tokensPerAccount').optional(),
+    endedPerAccount: wholeNumber(1, MAX_ENDED_PER_ACCOUNT, 'quotas.endedPerAccount').optional(),
+    derivedPerRoot: wholeNumber(1, MAX_DERIVED_PER_ROOT, 'quotas.derivedPerRoot').optional(),
+    scopesPerToken: wholeNumber(1, MAX_SCOPES, 'quotas.scopesPerToken').optional(),
+  }).optional(),
+  deadlineMs: wholeNumber(1, MAX_DEADLINE_MS, 'deadlineMs').optional(),
+  onEvent: z
+    .custom<(event: TokenEvent) => void>((value) => typeof value === 'function', {
+      error: 'onEvent must be a function',
+    })
+    .optional(),
+});
+
+function quotasOf({
+  tokensPerAccount = DEFAULT_TOKENS_PER_ACCOUNT,
+  endedPerAccount = ENDED_PER_LIVE * tokensPerAccount,
+  derivedPerRoot = DEFAULT_DERIVED_PER_ROOT,
+  scopesPerToken = MAX_SCOPES,
+}: QuotaOptions = {}): Quotas {
+  return { tokensPerAccount, endedPerAccount, derivedPerRoot, scopesPerToken };
+}
+
+function lifetimeOf(
+  options: { defaultSeconds?: number | undefined; maxSeconds?: number | undefined } = {},
+): Lifetime {
+  const maxSeconds = options.maxSeconds ?? MAX_LIFETIME_SECONDS;
+  const defaultSeconds = options.defaultSeconds ?? maxSeconds;
+  if (defaultSeconds <= maxSeconds) return Object.freeze({ defaultSeconds, maxSeconds });
+  throw new TokenError(
+    'invalid_options',
+    'lifetime.defaultSeconds must not be more than lifetime.maxSeconds',
+  );
+}

@@ -1,0 +1,602 @@
+import { types } from 'node:util';
+import * as z from 'zod';
+import {
+  MAX_ACCOUNT_BYTES,
+  MAX_COMPARED_NAMES,
+  MAX_FILTER_SCOPES,
+  MAX_LIFETIME_SECONDS,
+  MAX_LIMIT_ADDRESSES,
+  MAX_NAME_LENGTH,
+  MAX_PAGE_TOKENS,
+  MAX_PURGED,
+  MAX_RATE_SECONDS,
+  MAX_RECORD_BYTES,
+  MAX_REVIEWED_DAYS,
+  MAX_SCOPES,
+  MAX_UPKEEP_MS,
+  MIN_UPKEEP_MS,
+} from '../bounds.ts';
+import { inTurns } from '../time/deadline.ts';
+import { parseDuration } from '../time/duration.ts';
+import { isTokenError, TokenError, type TokenErrorCode, unreadableOption } from '../errors.ts';
+import type {
+  DeriveInput,
+  ImportInput,
+  ImportReport,
+  IssueInput,
+  Read,
+  RefusedRow,
+} from './types.ts';
+import { readBlock } from '../limits/addresses.ts';
+import { isLong } from '../token/size.ts';
+import { readMetadata } from '../token/metadata.ts';
+import { editDistance } from '../scope/distance.ts';
+import { recallScope } from '../scope/grammar.ts';
+import { parseScope, type Scope } from '../scope/index.ts';
+import { parsedMembers, parseScopes } from '../scope/list.ts';
+import { ofMember, toTokenError } from './scope-refusals.ts';
+import {
+  copyLimits,
+  isAccount,
+  isPlainText,
+  type JsonObject,
+  LISTED_STATES,
+  type Lifetime,
+  type ResealReport,
+  type TokenId,
+  type TokenLimits,
+} from '../token/record.ts';
+import { isId } from '../token/id.ts';
+import { readDigest } from '../values/foreign.ts';
+import { durationMessage, secondsMessage, shown, shownBlock, shownName } from '../text/wording.ts';
+
+/** The argument of an error function of zod. */
+interface Sent {
+  readonly input?: unknown;
+}
+
+/** The rules of members that several inputs share, in the library and on the wire. */
+export const fields = {
+  account: z.custom<string>(isAccount, { error: ({ input }) => accountMessage(input) }),
+  scopes: scopesField(),
+  scope: scopeFilterField(),
+  name: z.custom<string>(isName, { error: ({ input }) => nameMessage(input) }),
+  metadata: metadataField(),
+  match: z.enum(['overlaps', 'covers', 'exact'], {
+    error: got('match must be "overlaps", "covers" or "exact"'),
+  }),
+  state: z.enum(LISTED_STATES, {
+    error: got('state must be "active", "suspended", "expired", "revoked" or "all"'),
+  }),
+  parent: z.custom<TokenId>(isId, {
+    error: got('parent must be the id of a token, 22 characters of 0-9, A-Z and a-z'),
+  }),
+  cursor: z.string({ error: got('cursor must be one that an earlier page gave') }),
+  graceSeconds: secondsField('graceSeconds', 0, MAX_LIFETIME_SECONDS),
+  activate: z.literal('first-use', { error: got('activate must be "first-use"') }),
+  cancel: z.literal(true, { error: got('cancel must be true') }),
+  endDerived: z.boolean({ error: got('endDerived must be true or false') }),
+  expiresIn: durationField('expiresIn'),
+  suspended: z.boolean({ error: got('suspended must be true or false') }),
+  limits: limitsField(),
+  ifVersion: numberField('ifVersion', 1, Number.MAX_SAFE_INTEGER),
+};
+
+export const listInput = strict(
+  {
+    account: fields.account,
+    scope: fields.scope.optional(),
+    match: fields.match.optional(),
+    state: fields.state.optional(),
+    name: fields.name.optional(),
+    parent: fields.parent.optional(),
+    limit: numberField('limit', 1, MAX_PAGE_TOKENS).optional(),
+    maxBytes: numberField('maxBytes', 1, MAX_RECORD_BYTES).optional(),
+    cursor: fields.cursor.optional(),
+  },
+  'list takes',
+);
+
+export const getOptions = strict({ state: fields.state.optional() });
+
+export const modifyInput = strict(
+  {
+    scopes: fields.scopes,
+    expiresIn: fields.expiresIn.optional(),
+    expiresAt: dateField('expiresAt').optional(),
+    limits: fields.limits.nullable().optional(),
+  },
+  'modify takes',
+);
+
+export const patchInput = strict(
+  {
+    scopes: fields.scopes.optional(),
+    addScopes: fields.scopes.optional(),
+    removeScopes: fields.scopes.optional(),
+    expiresIn: fields.expiresIn.optional(),
+    expiresAt: dateField('expiresAt').optional(),
+    name: fields.name.nullable().optional(),
+    metadata: fields.metadata.nullable().optional(),
+    suspended: fields.suspended.optional(),
+    limits: fields.limits.nullable().optional(),
+  },
+  'patch takes',
+);
+
+export const changeOptions = strict({
+  ifVersion: fields.ifVersion.optional(),
+  dryRun: z.boolean({ error: got('dryRun must be true or false') }).optional(),
+});
+
+export const revokeOptions = strict({
+  ifVersion: fields.ifVersion.optional(),
+  descendants: z.boolean({ error: got('descendants must be true or false') }).optional(),
+});
+
+export const revokeAllOptions = strict({ onProgress: progressField<number>() });
+
+export const rotateOptions = strict({
+  activate: fields.activate.optional(),
+  graceSeconds: fields.graceSeconds.optional(),
+  cancel: fields.cancel.optional(),
+  endDerived: fields.endDerived.optional(),
+  ifVersion: fields.ifVersion.optional(),
+});
+
+const address = z.string({ error: got('address must be an IP address as a text') }).optional();
+
+export const verifyOptions = strict({
+  fresh: z.boolean({ error: got('fresh must be true or false') }).optional(),
+  address,
+});
+
+export const verifySyncOptions = strict({ address });
+
+export const introspectOptions = strict({
+  countsAsUse: z.boolean({ error: got('countsAsUse must be true or false') }).optional(),
+  includeSuspended: z.boolean({ error: got('includeSuspended must be true or false') }).optional(),
+  address,
+});
+
+export const adviseOptions = strict({ unusedForDays: daysField('unusedForDays').optional() });
+
+const reviewDays = {
+  unusedForDays: daysField('unusedForDays').optional(),
+  expiringWithinDays: daysField('expiringWithinDays').optional(),
+  secretOlderThanDays: daysField('secretOlderThanDays').optional(),
+};
+
+export const reviewPageInput = strict(
+  { account: fields.account, ...reviewDays, cursor: fields.cursor.optional() },
+  'reviewPage takes',
+);
+
+export const reviewInput = strict(
+  {
+    account: fields.account.optional(),
+    ...reviewDays,
+    onProgress: progressField<number>(),
+  },
+  'review takes',
+);
+
+export const resealOptions = strict({ onProgress: progressField<ResealReport>() });
+
+export const upkeepOptions = strict({
+  purgeAfterDays: daysField('purgeAfterDays').optional(),
+  everyMs: numberField('everyMs', MIN_UPKEEP_MS, MAX_UPKEEP_MS).optional(),
+});
+
+export const purgeInput = strict(
+  {
+    before: dateField('before'),
+    limit: numberField('limit', 1, MAX_PURGED).optional(),
+  },
+  'purge takes',
+);
+
+/** The input of `issue`, with the lifetimes of this service. */
+export function issueInput(lifetime: Lifetime): z.ZodType<Read<IssueInput>> {
+  return strict({ account: fields.account, ...newTokenFields(lifetime) }, 'issue takes');
+}
+
+/** The input of `derive`, with the lifetimes of this service. */
+export function deriveInput(lifetime: Lifetime): z.ZodType<Read<DeriveInput>> {
+  return strict(newTokenFields(lifetime), 'derive takes');
+}
+
+function newTokenFields({ maxSeconds }: Lifetime) {
+  return {
+    scopes: fields.scopes,
+    ttlSeconds: secondsField('ttlSeconds', 1, maxSeconds).optional(),
+    expiresIn: fields.expiresIn.optional(),
+    expiresAt: dateField('expiresAt').optional(),
+    name: fields.name.optional(),
+    metadata: fields.metadata.optional(),
+    limits: fields.limits.optional(),
+  };
+}
+
+/** The input of `import`. */
+export const importInput: z.ZodType<Read<ImportInput>> = strict(
+  {
+    account: fields.account,
+    digest: z.unknown().transform((value, context) => {
+      const digest = readDigest(value);
+      if (typeof digest !== 'string') return digest;
+      context.addIssue({ code: 'custom', message: digest });
+      return z.NEVER;
+    }),
+    format: z.string({ error: 'format must be the name of a format, such as "sanctum"' }),
+    scopes: fields.scopes,
+    expiresAt: dateField('expiresAt'),
+    createdAt: dateField('createdAt').optional(),
+    name: fields.name.optional(),
+    metadata: fields.metadata.optional(),
+    suspended: fields.suspended.optional(),
+  },
+  'import takes',
+);
+
+export const importManyOptions = strict({
+  dryRun: z.boolean({ error: got('dryRun must be true or false') }).optional(),
+  onRefused: z
+    .custom<(refused: RefusedRow) => void>((value) => typeof value === 'function', {
+      error: 'onRefused must be a function',
+    })
+    .optional(),
+  onProgress: progressField<ImportReport>(),
+});
+
+/** A whole number of seconds. */
+export function secondsField(name: string, min: number, max: number): z.ZodType<number> {
+  return integer(min, max, ({ input }) => secondsMessage(name, input, min, max));
+}
+
+/**
+ * An object with these members and no others.
+ *
+ * @param takes the beginning of the message for anything but an object
+ */
+export function strict<Shape extends z.ZodRawShape>(
+  shape: Shape,
+  takes = 'the options must be',
+): z.ZodObject<Shape, z.core.$strict> {
+  const known = Object.keys(shape);
+  return z.strictObject(shape, {
+    error: ({ code, path = [], input, keys }) => {
+      const place = path.join('.');
+      if (code === 'unrecognized_keys') return unknownMessage(keys as string[], known, place);
+      const subject = place === '' ? takes : `${place} must be`;
+      return `${subject} an object { ${known.join(', ')} }; got ${shown(input)}`;
+    },
+  });
+}
+
+/**
+ * Reads an input.
+ *
+ * @throws {TokenError} for the first fault in this order: members that are unknown or of the wrong
+ * kind (`invalid_request`), scopes (the codes of the scope module), lifetime (`invalid_ttl`), expiry
+ * (`invalid_expire`) and limits (`invalid_limits`)
+ */
+export function readInput<Input>(schema: z.ZodType<Input>, value: unknown): Input {
+  const reading = parseSafely(schema, value, () => {
+    return new TokenError(
+      'invalid_request',
+      'an argument could not be read: a getter or a proxy threw',
+    );
+  });
+  if (reading.success) return reading.data;
+  const faults = reading.error.issues.map((issue) => toFault(issue, schema));
+  // The schemas declare scopes before lifetime, expiry and limits, so zod reports them in that order.
+  throw faults.find(({ code }) => code === 'invalid_request') ?? faults[0];
+}
+
+/** As {@link readInput}, but parses long lists of scopes in turns of the event loop first. */
+export async function readLongInput<Input>(
+  schema: z.ZodType<Input>,
+  value: unknown,
+): Promise<Input> {
+  const parsed: Record<string, readonly unknown[]> = {};
+  for (const member of ['scopes', 'addScopes', 'removeScopes']) {
+    const list = longListIn(value, member);
+    // What cannot be parsed stays as it is, for the error.
+    if (list !== undefined) parsed[member] = await inTurns(parsedMembers(list, recallScope));
+  }
+  const isShort = Object.keys(parsed).length === 0;
+  return readInput(schema, isShort ? value : { ...(value as object), ...parsed });
+}
+
+/** Nothing of an object with getters or of a proxy, which is read once only. */
+function longListIn(value: unknown, member: string): readonly unknown[] | undefined {
+  if (typeof value !== 'object' || value === null || types.isProxy(value)) return undefined;
+  if (Object.getPrototypeOf(value) !== Object.prototype) return undefined;
+  const list = Object.getOwnPropertyDescriptor(value, member)?.value;
+  const isRead = Array.isArray(list) && !types.isProxy(list) && list.length <= MAX_SCOPES;
+  return isRead && isLong(list) ? list : undefined;
+}
+
+/**
+ * Reads options.
+ *
+ * @throws {TokenError} `invalid_options`, naming the option and what it should be, never its value
+ */
+export function checkOptions<Options>(schema: z.ZodType<Options>, options: unknown): Options {
+  const reading = parseSafely(schema, options, () => unreadableOption('an option'));
+  if (reading.success) return reading.data;
+  const [issue] = reading.error.issues;
+  throw new TokenError('invalid_options', issue?.message ?? 'options are missing');
+}
+
+/**
+ * Reads an option that needs more than a schema.
+ *
+ * @throws {TokenError} `invalid_options`, also if a getter or a proxy throws
+ */
+export function readOption<Option>(name: string, read: () => Option): Option {
+  try {
+    return read();
+  } catch (error) {
+    throw isTokenError(error) ? error : unreadableOption(name);
+  }
+}
+
+/** A getter or a proxy of the caller may throw anything. */
+function parseSafely<Output>(
+  schema: z.ZodType<Output>,
+  value: unknown,
+  refusal: () => TokenError,
+): z.ZodSafeParseResult<Output> {
+  try {
+    return schema.safeParse(value);
+  } catch {
+    throw refusal();
+  }
+}
+
+/** Reads an account that is an argument of its own. */
+export function readAccount(account: unknown): string {
+  if (isAccount(account)) return account;
+  throw new TokenError('invalid_request', accountMessage(account), { member: 'account' });
+}
+
+/** One scope or several, each once and in one order. */
+function scopeFilterField() {
+  return z.unknown().transform((value, context): readonly Scope[] => {
+    const list: readonly unknown[] = Array.isArray(value) ? value : [value];
+    if (list.length > MAX_FILTER_SCOPES) {
+      const message = `scope must be one scope, or at most ${MAX_FILTER_SCOPES}; got ${list.length}`;
+      context.addIssue({ code: 'custom', message });
+      return z.NEVER;
+    }
+    const read = new Map<string, Scope>();
+    for (const text of list) {
+      const scope = attempt(() => parseScope(text as string), context, text);
+      if (scope === z.NEVER) return z.NEVER;
+      read.set(scope.toString(), scope);
+    }
+    return [...read].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, scope]) => scope);
+  });
+}
+
+function scopesField(): z.ZodType<readonly Scope[]> {
+  return z
+    .unknown()
+    .transform((value, context) => attempt(() => parseScopes(value, recallScope), context));
+}
+
+function attempt<Result>(parse: () => Result, context: z.RefinementCtx, scope?: unknown): Result {
+  try {
+    return parse();
+  } catch (error) {
+    context.addIssue({
+      code: 'custom',
+      params: { error: toTokenError(error, scope) },
+    });
+    return z.NEVER;
+  }
+}
+
+/** Copied when it is checked: a getter could return something else later. */
+function metadataField(): z.ZodType<JsonObject> {
+  return z.unknown().transform((value, context) => {
+    const metadata = readMetadata(value);
+    if (typeof metadata !== 'string') return metadata;
+    context.addIssue({ code: 'custom', message: metadata });
+    return z.NEVER;
+  });
+}
+
+function limitsField(): z.ZodType<TokenLimits> {
+  const limits = strict({
+    addresses: addressesField().optional(),
+    uses: numberField('limits.uses', 1, Number.MAX_SAFE_INTEGER).optional(),
+    rate: strict({
+      uses: numberField('limits.rate.uses', 1, Number.MAX_SAFE_INTEGER),
+      seconds: numberField('limits.rate.seconds', 1, MAX_RATE_SECONDS),
+    }).optional(),
+  });
+  return limits.transform(({ addresses, uses, rate }, context) => {
+    if (addresses !== undefined || uses !== undefined || rate !== undefined) {
+      return copyLimits({
+        ...(addresses !== undefined && { addresses }),
+        ...(uses !== undefined && { uses }),
+        ...(rate !== undefined && { rate }),
+      });
+    }
+    context.addIssue({
+      code: 'custom',
+      message:
+        'limits must hold at least one of addresses, uses and rate; null removes all limits of a token that has some',
+    });
+    return z.NEVER;
+  });
+}
+
+/** Blocks in their canonical spelling, each once. */
+function addressesField(): z.ZodType<readonly string[]> {
+  return z.unknown().transform((value, context) => {
+    const blocks = new Set<string>();
+    const fault = Array.isArray(value)
+      ? faultOfBlocks(value, blocks)
+      : `limits.addresses must be a list; got ${shown(value)}`;
+    if (fault === undefined) return [...blocks];
+    context.addIssue({ code: 'custom', message: fault });
+    return z.NEVER;
+  });
+}
+
+const BLOCK_RULE =
+  'must be an IP address or a CIDR block, such as "203.0.113.7" or "2001:db8::/32"';
+
+/** Says what is wrong with a list of blocks, and adds those that it reads to `blocks`. */
+function faultOfBlocks(list: readonly unknown[], blocks: Set<string>): string | undefined {
+  if (list.length === 0 || list.length > MAX_LIMIT_ADDRESSES) {
+    return `limits.addresses must hold 1 to ${MAX_LIMIT_ADDRESSES} addresses or blocks; got ${list.length}`;
+  }
+  for (const [index, text] of list.entries()) {
+    const reading = readBlock(text);
+    if (!reading.ok) {
+      return `limits.addresses[${index}] ${BLOCK_RULE}; ${shownBlock(text)} ${reading.fault}`;
+    }
+    blocks.add(reading.text);
+  }
+  return undefined;
+}
+
+function isName(value: unknown): boolean {
+  if (typeof value !== 'string' || value === '' || !isPlainText(value)) return false;
+  return value.length <= MAX_NAME_LENGTH;
+}
+
+function nameMessage(value: unknown): string {
+  const rule = `name must be 1 to ${MAX_NAME_LENGTH} characters without control characters`;
+  if (typeof value !== 'string' || value === '') return `${rule}; got ${shown(value)}`;
+  return value.length > MAX_NAME_LENGTH ? `${rule}; got ${value.length}` : rule;
+}
+
+function accountMessage(value: unknown): string {
+  const rule = `account must be 1 to ${MAX_ACCOUNT_BYTES} bytes of text without control characters, such as "acme"`;
+  if (typeof value === 'number') return `${rule}; got a number: give String(id)`;
+  if (typeof value !== 'string' || value === '') return `${rule}; got ${shown(value)}`;
+  const bytes = Buffer.byteLength(value);
+  return bytes > MAX_ACCOUNT_BYTES ? `${rule}; got ${bytes} bytes` : rule;
+}
+
+/** A whole number in a range, as an option; its value is never shown. */
+export function wholeNumber(min: number, max: number, name: string): z.ZodType<number> {
+  return integer(min, max, () => rangeMessage(name, min, max));
+}
+
+/** A whole number in a range, as a member of an input. */
+function numberField(name: string, min: number, max: number): z.ZodType<number> {
+  return integer(min, max, got(rangeMessage(name, min, max)));
+}
+
+function progressField<Progress>(): z.ZodOptional<z.ZodType<(progress: Progress) => void>> {
+  return z
+    .custom<(progress: Progress) => void>((value) => typeof value === 'function', {
+      error: 'onProgress must be a function',
+    })
+    .optional();
+}
+
+function daysField(name: string): z.ZodType<number> {
+  return numberField(name, 1, MAX_REVIEWED_DAYS);
+}
+
+/** A duration in seconds, or as a text with its unit. The service checks how long it may be. */
+function durationField(name: string): z.ZodType<number> {
+  return z.unknown().transform((value, context) => {
+    const seconds = typeof value === 'string' ? parseDuration(value) : value;
+    if (Number.isInteger(seconds) && (seconds as number) >= 1) return seconds as number;
+    context.addIssue({ code: 'custom', message: durationMessage(name, value) });
+    return z.NEVER;
+  });
+}
+
+function integer(min: number, max: number, error: (sent: Sent) => string): z.ZodType<number> {
+  return z.int({ error }).min(min, { error }).max(max, { error });
+}
+
+function rangeMessage(name: string, min: number, max: number): string {
+  const upTo = max === Number.MAX_SAFE_INTEGER ? `of ${min} or more` : `from ${min} to ${max}`;
+  return `${name} must be a whole number ${upTo}`;
+}
+
+/** Makes an error function: its message says what would be right, and then what was sent. */
+export function got(rule: string): (sent: Sent) => string {
+  return ({ input }) => `${rule}; got ${shown(input)}`;
+}
+
+function dateField(name: string): z.ZodType<Date> {
+  return z.date({ error: got(`${name} must be a valid Date`) });
+}
+
+function toFault(issue: z.core.$ZodIssue, schema: z.ZodType): TokenError {
+  const [member] = issue.path;
+  if (issue.code === 'custom' && issue.params?.['error'] instanceof TokenError) {
+    return ofMember(issue.params['error'], String(member));
+  }
+  const code = CODE_OF_MEMBER.get(member) ?? 'invalid_request';
+  if (member === undefined) return new TokenError(code, issue.message);
+  const place = issue.path.join('.');
+  const details = { member: place, ...rangeOf(schema, place) };
+  return new TokenError(code, issue.message, details);
+}
+
+/** The least and the greatest number that a member may be, for programs. */
+function rangeOf(schema: z.ZodType, member: string): { min?: number; max?: number } {
+  const field: unknown = schema instanceof z.ZodObject ? schema.shape[member] : undefined;
+  const number = field instanceof z.ZodOptional ? field.unwrap() : field;
+  if (!(number instanceof z.ZodNumber)) return {};
+  const { minValue: min, maxValue: max } = number;
+  const isRange = min !== null && max !== null && min > Number.MIN_SAFE_INTEGER;
+  return isRange && max < Number.MAX_SAFE_INTEGER ? { min, max } : {};
+}
+
+const CODE_OF_MEMBER: ReadonlyMap<unknown, TokenErrorCode> = new Map([
+  ['ttlSeconds', 'invalid_ttl'],
+  ['expiresIn', 'invalid_ttl'],
+  ['ttl', 'invalid_ttl'],
+  ['expiresAt', 'invalid_expire'],
+  ['expire', 'invalid_expire'],
+  ['limits', 'invalid_limits'],
+]);
+
+function unknownMessage(
+  unknown: readonly string[],
+  known: readonly string[],
+  place: string,
+): string {
+  const names = unknown.slice(0, MAX_COMPARED_NAMES);
+  const close = names.map((name) => nearestOf(name, known));
+  // A name that looks misspelled comes first, because its hint helps.
+  const index = Math.max(
+    0,
+    close.findIndex((name) => name !== undefined),
+  );
+  const name = shownName(names[index] as string);
+  const of = place === '' ? '' : ` of ${place}`;
+  const hint = close[index] === undefined ? '' : `; did you mean ${close[index]}?`;
+  return `unknown member ${name}${of}${hint} (known: ${known.join(', ')})`;
+}
+
+function nearestOf(name: string, known: readonly string[]): string | undefined {
+  const text = name.slice(0, 32).toLowerCase();
+  const words = text.replaceAll(/[_-]/g, '');
+  const same = known.find((member) => member.toLowerCase() === words);
+  if (same !== undefined) return same;
+  // For example ttl for ttlSeconds, or the reverse.
+  const longer = known.find((member) => isBeginning(text, member) || isBeginning(member, text));
+  if (longer !== undefined) return longer;
+  const distances = known.map((member) => editDistance(text, member.toLowerCase(), 32));
+  const least = Math.min(...distances);
+  return least <= Math.max(2, text.length / 2) ? known[distances.indexOf(least)] : undefined;
+}
+
+function isBeginning(short: string, long: string): boolean {
+  return short.length >= 3 && long.toLowerCase().startsWith(short.toLowerCase());
+}

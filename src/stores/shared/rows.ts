@@ -1,0 +1,322 @@
+import { DEFAULT_LIST_BYTES, LONG_LIST_BYTES, MAX_LIST_BYTES, MIN_LIST_BYTES } from '../../bounds.ts';
+import { TokenError } from '../../errors.ts';
+import { listBytes } from '../../token/size.ts';
+import type { ScannedRecords, ScanQuery } from '../../ports/token-store.ts';
+import type { JsonObject, TokenId, TokenLimits, TokenRecord } from '../../token/record.ts';
+import { isAncestors } from '../../token/id.ts';
+import { limitsText, readLimits } from './limits.ts';
+import { type KnownLists, ListMemory, type ListText } from './list-memory.ts';
+import { readWholeNumber } from './options.ts';
+import { type Pending, pendingText, readPending } from './pending.ts';
+
+/** In the order of {@link toValues}. The first two never change; `replace` leaves them out. */
+export const COLUMNS = [
+  'id',
+  'account',
+  'prefix',
+  'kid',
+  'digest',
+  'box',
+  'scopes',
+  'requested',
+  'created_at',
+  'expires_at',
+  'version',
+  'name',
+  'metadata',
+  'revoked_at',
+  'previous_digest',
+  'previous_until',
+  'suspended_at',
+  'scopes_changed_at',
+  'rotated_at',
+  'pending',
+  'limits',
+  'ancestors',
+  'parent',
+  'root',
+  'format',
+] as const;
+
+/** The columns of the first schema version. */
+export const FIRST_COLUMNS = /* @__PURE__ */ COLUMNS.slice(0, 16);
+/** The columns that later versions added. Each is null in a row that an earlier version inserted. */
+export const ADDED_COLUMNS = /* @__PURE__ */ COLUMNS.slice(16);
+
+export type Column = (typeof COLUMNS)[number];
+
+/** The positions of the lists in a row. */
+export const SCOPES = /* @__PURE__ */ COLUMNS.indexOf('scopes');
+export const REQUESTED = /* @__PURE__ */ COLUMNS.indexOf('requested');
+
+/** A value in a column: times as milliseconds, lists and metadata as JSON. */
+export type RowValue = string | number | Uint8Array | null;
+
+/** In the order of {@link COLUMNS}. */
+export function toValues(record: TokenRecord): RowValue[] {
+  return [
+    record.id,
+    record.account,
+    record.prefix,
+    record.kid,
+    record.digest,
+    record.box ?? null,
+    JSON.stringify(record.scopes),
+    JSON.stringify(record.requested),
+    record.createdAt.getTime(),
+    record.expiresAt.getTime(),
+    record.version,
+    record.name ?? null,
+    record.metadata === undefined ? null : JSON.stringify(record.metadata),
+    record.revokedAt?.getTime() ?? null,
+    record.previousDigest ?? null,
+    record.previousUntil?.getTime() ?? null,
+    record.suspendedAt?.getTime() ?? null,
+    record.scopesChangedAt?.getTime() ?? null,
+    record.rotatedAt?.getTime() ?? null,
+    pendingText(record.pending) ?? null,
+    limitsText(record.limits) ?? null,
+    record.ancestors === undefined ? null : JSON.stringify(record.ancestors),
+    // Columns of their own, so that each database can have an index of them.
+    record.ancestors?.at(-1) ?? null,
+    record.ancestors?.[0] ?? null,
+    record.format ?? null,
+  ];
+}
+
+/** The answer of a step that reads records in the order of their ids. */
+export function scanned(records: TokenRecord[], { limit }: ScanQuery): ScannedRecords {
+  const last = records.length < limit ? undefined : records.at(-1);
+  return { records, ...(last !== undefined && { next: last.id }) };
+}
+
+/** The remembered lists of records, by id. */
+export type KnownListsById = ReadonlyMap<string, KnownLists>;
+
+/**
+ * For each record its id, followed by the digest of its remembered list. A database leaves out a list
+ * only if it computes the same digest. A version would not do: after a restore, the same version may
+ * have other scopes.
+ */
+export function digestsOf(known: KnownListsById, list: 'scopes' | 'requested'): string[] {
+  return Array.from(known).flatMap(([id, { [list]: text }]) => (text ? id + text.digest : []));
+}
+
+/** Reads rows of a database as records. A malformed row is an error, never a record. */
+export class RowReader {
+  readonly #lists: ListMemory;
+
+  /** @throws {TokenError} `invalid_options` */
+  constructor({
+    maxListBytes = DEFAULT_LIST_BYTES,
+  }: { readonly maxListBytes?: number | undefined }) {
+    readWholeNumber('maxListBytes', maxListBytes, [MIN_LIST_BYTES, MAX_LIST_BYTES]);
+    this.#lists = new ListMemory(maxListBytes);
+  }
+
+  /** The remembered long lists of a record, which need not be read again. */
+  known(id: TokenId): KnownLists | undefined {
+    return this.#lists.known(id);
+  }
+
+  /** The same for several records; undefined if none of them has any. */
+  knownOf(ids: readonly TokenId[]): KnownListsById | undefined {
+    let known: Map<TokenId, KnownLists> | undefined;
+    for (const id of ids) {
+      const lists = this.#lists.known(id);
+      if (lists !== undefined) known = (known ?? new Map()).set(id, lists);
+    }
+    return known;
+  }
+
+  forget(id: TokenId): void {
+    this.#lists.forget(id);
+  }
+
+  /**
+   * Reads the cells of a row, in the order of {@link COLUMNS}; further cells are ignored. An
+   * `undefined` list is the one in `known`, and a `requested` of `null` equals `scopes`. Long lists are
+   * remembered, and with a `state` the row as well.
+   *
+   * @throws {TokenError} `store_corrupt`
+   */
+  readCells(cells: readonly unknown[], known?: KnownLists, state?: string): TokenRecord {
+    const id = text(cells[0], 'id') as TokenId;
+    const { [SCOPES]: granted, [REQUESTED]: asked } = cells;
+    const before = known ?? (isLongCell(granted) || isLongCell(asked) ? this.known(id) : undefined);
+    const scopes = this.#readList(granted, 'scopes', before?.scopes);
+    const requested =
+      asked === null
+        ? scopes
+        : this.#readList(asked, 'requested', before?.requested, before?.requested ?? scopes);
+    if (known !== undefined || scopes.digest !== undefined || requested.digest !== undefined) {
+      const lists = { scopes, requested };
+      const isAsBefore =
+        scopes.digest === before?.scopes?.digest && requested.digest === before?.requested?.digest;
+      const row = state === undefined ? undefined : { state, cells: withoutLong(cells, lists) };
+      if (!isAsBefore || row !== undefined) this.#lists.remember(id, { ...lists, row });
+    }
+    return {
+      id,
+      account: text(cells[1], 'account'),
+      prefix: text(cells[2], 'prefix'),
+      kid: text(cells[3], 'kid'),
+      digest: digest(cells[4], 'digest'),
+      box: optional(bytes, cells[5], 'box'),
+      scopes: scopes.list,
+      requested: requested.list,
+      createdAt: instant(cells[8], 'created_at'),
+      expiresAt: instant(cells[9], 'expires_at'),
+      version: integer(cells[10], 'version'),
+      name: optional(text, cells[11], 'name'),
+      metadata: optional(object, cells[12], 'metadata'),
+      revokedAt: optional(instant, cells[13], 'revoked_at'),
+      previousDigest: optional(digest, cells[14], 'previous_digest'),
+      previousUntil: optional(instant, cells[15], 'previous_until'),
+      suspendedAt: optional(instant, cells[16], 'suspended_at'),
+      scopesChangedAt: optional(instant, cells[17], 'scopes_changed_at'),
+      rotatedAt: optional(instant, cells[18], 'rotated_at'),
+      pending: optional(pending, cells[19], 'pending'),
+      limits: optional(limits, cells[20], 'limits'),
+      ancestors: ancestorsIn(cells[21], cells[22], cells[23]),
+      format: optional(text, cells[24], 'format'),
+    };
+  }
+
+  #readList(
+    cell: unknown,
+    column: 'scopes' | 'requested',
+    known: ListText | undefined,
+    likely = known,
+  ): ListText {
+    if (cell !== undefined) return this.#lists.read(text(cell, column), likely, PARSERS[column]);
+    if (known === undefined) throw corrupt(column);
+    return known;
+  }
+}
+
+function isLongCell(cell: unknown): boolean {
+  return (typeof cell === 'string' || Buffer.isBuffer(cell)) && cell.length >= LONG_LIST_BYTES;
+}
+
+function withoutLong(
+  cells: readonly unknown[],
+  { scopes, requested }: { readonly scopes: ListText; readonly requested: ListText },
+): unknown[] {
+  // Each read of a row must copy its bytes, and `bytes` copies only a Buffer.
+  const retained = COLUMNS.map((_, index) => {
+    const cell = cells[index];
+    return cell instanceof Uint8Array ? Buffer.from(cell) : cell;
+  });
+  if (scopes.digest !== undefined) retained[SCOPES] = undefined;
+  if (requested.digest !== undefined && requested !== scopes) retained[REQUESTED] = undefined;
+  return retained;
+}
+
+const PARSERS = {
+  scopes: (cell: string) => parseList(cell, 'scopes'),
+  requested: (cell: string) => parseList(cell, 'requested'),
+};
+
+function optional<Value>(
+  read: (cell: unknown, column: Column) => Value,
+  cell: unknown,
+  column: Column,
+): Value | undefined {
+  return cell === null ? undefined : read(cell, column);
+}
+
+function text(cell: unknown, column: Column): string {
+  if (typeof cell === 'string') return cell;
+  // Some databases compare byte by byte only in a column of bytes.
+  if (Buffer.isBuffer(cell)) return cell.toString('utf8');
+  throw corrupt(column);
+}
+
+/** Bytes, or hexadecimal text: drivers read short bytes faster as text. */
+function bytes(cell: unknown, column: Column): Uint8Array {
+  if (typeof cell === 'string') {
+    const read = Buffer.from(cell, 'hex');
+    if (read.length * 2 === cell.length) return new Uint8Array(read);
+  }
+  if (!(cell instanceof Uint8Array)) throw corrupt(column);
+  // Most drivers give a Buffer.
+  return Buffer.isBuffer(cell) ? new Uint8Array(cell) : cell;
+}
+
+function digest(cell: unknown, column: Column): Uint8Array {
+  const value = bytes(cell, column);
+  if (value.length !== 32) throw corrupt(column);
+  return value;
+}
+
+function integer(cell: unknown, column: Column): number {
+  // Drivers read 64-bit integers as a number, a bigint or text.
+  const number = typeof cell === 'bigint' || isWholeText(cell) ? Number(cell) : cell;
+  if (typeof number !== 'number' || !Number.isSafeInteger(number)) throw corrupt(column);
+  return number;
+}
+
+function isWholeText(cell: unknown): boolean {
+  return typeof cell === 'string' && /^-?[0-9]{1,16}$/.test(cell);
+}
+
+function instant(cell: unknown, column: Column): Date {
+  const date = new Date(integer(cell, column));
+  if (Number.isNaN(date.getTime())) throw corrupt(column);
+  return date;
+}
+
+function object(cell: unknown, column: Column): JsonObject {
+  const value = json(cell, column);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw corrupt(column);
+  return value as JsonObject;
+}
+
+function pending(cell: unknown, column: Column): Pending {
+  const value = readPending(text(cell, column));
+  if (value === undefined) throw corrupt(column);
+  return value;
+}
+
+function limits(cell: unknown, column: Column): TokenLimits {
+  const value = readLimits(text(cell, column));
+  if (value === undefined) throw corrupt(column);
+  return value;
+}
+
+/** If the columns do not agree, lists of descendants and quotas would lack the record. */
+function ancestorsIn(
+  cell: unknown,
+  parent: unknown,
+  root: unknown,
+): readonly TokenId[] | undefined {
+  if (cell === null && parent === null && root === null) return undefined;
+  const value = json(cell, 'ancestors');
+  const agrees =
+    isAncestors(value) &&
+    text(parent, 'parent') === value.at(-1) &&
+    // A process of an earlier version inserts no root, until the record is written again.
+    (root === null || text(root, 'root') === value[0]);
+  if (!agrees) throw corrupt('ancestors');
+  return value;
+}
+
+function json(cell: unknown, column: Column): unknown {
+  const value = text(cell, column);
+  try {
+    return JSON.parse(value);
+  } catch {
+    throw corrupt(column);
+  }
+}
+
+function corrupt(column: Column): TokenError {
+  return new TokenError('store_corrupt', `a token record in the database is malformed: ${column}`);
+}
+
+function parseList(cell: string, column: Column): readonly string[] {
+  const list = json(cell, column);
+  if (!Array.isArray(list) || Number.isNaN(listBytes(Object.freeze(list)))) throw corrupt(column);
+  return list;
+}

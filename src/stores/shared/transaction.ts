@@ -1,0 +1,32 @@
+import { TokenError } from '../../errors.ts';
+import type { TokenStore } from '../../ports/token-store.ts';
+
+/** The part of a store that works in a transaction of the host: no `watch`, `doctor` or `close`. */
+export function storeInTransaction(
+  store: TokenStore & Required<Pick<TokenStore, 'scan'>>,
+): TokenStore {
+  return {
+    insert: (record) => store.insert(record),
+    count: (query) => store.count(query),
+    find: (ids) => store.find(ids),
+    page: (query) => store.page(query),
+    scan: (query) => store.scan(query),
+    replace: (next, version) => store.replace(next, version),
+    revoke: (id, account, at, version) => store.revoke(id, account, at, version),
+    revokeAll: (account, at, limit) => store.revokeAll(account, at, limit),
+    purge: (query) => store.purge(query),
+    prune: (query) => store.prune(query),
+    inTransaction: true,
+  };
+}
+
+/**
+ * The error for a call after one that failed. The server may have ended the transaction by itself: a
+ * later statement would be refused, or would commit alone.
+ */
+export function failedTransaction(): TokenError {
+  return new TokenError(
+    'store_unavailable',
+    'an earlier call in this transaction has failed: roll it back, and try again from its start',
+  );
+}

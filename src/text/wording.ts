@@ -1,0 +1,111 @@
+import { DAY_MS } from '../time/duration.ts';
+import { TokenError } from '../errors.ts';
+
+/** How one interface, such as HTTP, names members, by their names in the library. */
+export type Names = Readonly<Record<string, string>>;
+
+/** Numbers, perhaps with a unit, and dates are shown: no secret looks like one. */
+const NUMBER_OR_DURATION =
+  /^[-+]?\d{1,10}(?:\.\d{1,6})? ?(?:ms|[smhdwy]|seconds?|minutes?|hours?|days?|weeks?|months?|years?)?$/i;
+const DATE = /^\d{4}-\d\d-\d\d(?:T[\d:.]{1,12}(?:Z|[+-]\d\d:?\d\d)?)?$/;
+
+/** Describes a value that was sent: a number, a date, or its kind. Never quotes what may be a secret. */
+export function shown(value: unknown): string {
+  try {
+    if (typeof value === 'string') return shownText(value);
+    if (typeof value === 'bigint' || typeof value === 'symbol') return `a ${typeof value}`;
+    if (typeof value === 'function') return 'a function';
+    if (typeof value !== 'object' || value === null) return String(value);
+    if (Array.isArray(value)) return 'a list';
+    if (value instanceof Date) return shownDate(value);
+  } catch {
+    // A proxy of the caller may throw.
+  }
+  return 'an object';
+}
+
+function shownText(text: string): string {
+  if (text === '') return 'an empty text';
+  return NUMBER_OR_DURATION.test(text) || DATE.test(text) ? `the text "${text}"` : 'a text';
+}
+
+/** A time, also in UNIX seconds, because callers over HTTP send those. */
+export function shownDate(date: Date): string {
+  const time = date.getTime();
+  if (!Number.isFinite(time)) return 'an invalid Date';
+  return `${date.toISOString().replace('.000Z', 'Z')} (${Math.floor(time / 1000)} in UNIX seconds)`;
+}
+
+/** Names that people choose. Most keys and passwords hold a digit or a punctuation mark. */
+const NAME = /^[a-z][a-z_-]{0,31}$/i;
+
+/** Quotes the name of a member that somebody chose, unless it may be a secret. */
+export function shownName(name: string): string {
+  return NAME.test(name) ? `"${name}"` : '(its name is not shown)';
+}
+
+/** Addresses have dots or colons between a few digits. No key and no password looks like that. */
+const BLOCK = /^(?=[\da-f]{0,4}[.:])[\da-f.:]{2,45}(?:\/\d{1,5})?$/i;
+
+/** Quotes what somebody gave as a block of addresses, unless it may be a secret. */
+export function shownBlock(block: unknown): string {
+  return typeof block === 'string' && BLOCK.test(block) ? `"${block}"` : shown(block);
+}
+
+const UNITS: readonly (readonly [seconds: number, name: string])[] = [
+  [86_400, 'day'],
+  [3600, 'hour'],
+  [60, 'minute'],
+];
+
+/** A whole number of seconds as people say it, such as `90 days`. */
+export function inWords(seconds: number): string {
+  const [size, name] = UNITS.find(([size]) => seconds >= size && seconds % size === 0) ?? [];
+  if (size === undefined || seconds / size > 1e6) return `${seconds} s`;
+  const count = seconds / size;
+  return `${count} ${name}${count === 1 ? '' : 's'}`;
+}
+
+/** Says why a value is not a number of seconds in a range. */
+export function secondsMessage(name: string, value: unknown, min: number, max: number): string {
+  const rule = `${name} must be a whole number of seconds from ${min} to ${max}`;
+  if (typeof value === 'string' && /^\d{1,10}$/.test(value)) {
+    return `${rule}; got the text "${value}": give the number ${Number(value)} without quotes`;
+  }
+  if (!Number.isInteger(value) || (value as number) <= max) return `${rule}; got ${shown(value)}`;
+  const seconds = value as number;
+  const limit = inWords(max) === `${max} s` ? '' : ` (${max} s)`;
+  const asked = `${name} may be at most ${inWords(max)}${limit}; you asked for ${inWords(seconds)}`;
+  return areMilliseconds(seconds, max)
+    ? `${asked}; if you mean milliseconds, give ${Math.floor(seconds / 1000)}`
+    : asked;
+}
+
+/** Says why a value is not a duration, as `expiresIn` takes it. */
+export function durationMessage(name: string, value: unknown): string {
+  const rule = `${name} must be at least 1 second: a whole number with its unit, such as "30d", "12h", "30m" or "45s", or a number of seconds`;
+  const isBare = typeof value === 'string' && /^[1-9]\d{0,8}$/.test(value);
+  return `${rule}; got ${shown(value)}${isBare ? `: for seconds give "${value}s" or ${value}` : ''}`;
+}
+
+/** Whether a number must be milliseconds: far too large for seconds, and in range as milliseconds. */
+function areMilliseconds(value: number, max: number): boolean {
+  return value / 1000 <= max && value >= DAY_MS && value >= 10 * max;
+}
+
+/**
+ * The same error, with the name that its member has in another interface. Messages about a member begin
+ * with its name.
+ */
+export function renamed(error: TokenError, names: Names): TokenError {
+  const { code, message, details } = error;
+  const member = details?.['member'];
+  if (typeof member !== 'string' || !Object.hasOwn(names, member)) return error;
+  const name = names[member] as string;
+  return new TokenError(code, renameIn(message, member, name), { ...details, member: name });
+}
+
+/** A message that begins with the name of a member, with another name. */
+export function renameIn(message: string, member: string, name: string): string {
+  return message.startsWith(member) ? name + message.slice(member.length) : message;
+}

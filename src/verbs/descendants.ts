@@ -1,0 +1,134 @@
+import { type Ancestors, hasEnded } from '../access/lineage.ts';
+import { MAX_COUNTED_DESCENDANTS, MAX_REVOKED_TOGETHER } from '../bounds.ts';
+import { nextTurn } from '../time/deadline.ts';
+import type { ServiceParts } from './parts.ts';
+import type { Position } from '../ports/token-store.ts';
+import type { TokenId, TokenRecord } from '../token/record.ts';
+
+/** A token by which its descendants are found. */
+type Ancestor = Pick<TokenRecord, 'id' | 'account' | 'ancestors'>;
+
+/** Only of tokens that are neither revoked nor expired. */
+const STATES = ['active', 'suspended'] as const;
+/** The records of a page: each may hold a list of some hundred kilobytes. */
+const PAGE = 100;
+/** In this process, reading a page takes the event loop. */
+const LOCAL_PAGE = 8;
+
+/**
+ * Counts the descendants of a token that can be used now or once they are resumed, 1000 at most. One whose
+ * ancestor has ended counts nowhere. Most tokens have none, which costs one count by index.
+ */
+export async function countDescendants(
+  parts: ServiceParts,
+  token: Ancestor,
+  now: number,
+): Promise<number> {
+  const { account } = token;
+  const most = { live: 2, ended: 1 };
+  const query = { account, root: rootOf(token), liveAt: new Date(now), most };
+  const { live } = await parts.store.count(query);
+  // A derived token is one of them itself.
+  if (live <= (token.ancestors === undefined ? 0 : 1)) return 0;
+  let count = 0;
+  for await (const { record, ancestors } of unended(parts, token, now)) {
+    if (!hasEnded(record, ancestors, now)) count += 1;
+    if (count === MAX_COUNTED_DESCENDANTS) break;
+  }
+  return count;
+}
+
+/**
+ * Revokes all descendants of a token, again and again until a pass finds none: one may be derived
+ * meanwhile. Can be repeated after a failure.
+ *
+ * @returns how many this call revoked
+ * @throws {TokenError} `store_unavailable`
+ */
+export function endDescendants(parts: ServiceParts, token: Ancestor, now: number): Promise<number> {
+  return revokeUntilNone(parts, token, now, () => true);
+}
+
+/**
+ * Revokes the descendants of a root that nobody can use any more, because one of their ancestors has ended,
+ * so that they take no place from others.
+ *
+ * @returns how many this call revoked
+ * @throws {TokenError} `store_unavailable`
+ */
+export function endDeadDescendants(
+  parts: ServiceParts,
+  root: Ancestor,
+  now: number,
+): Promise<number> {
+  return revokeUntilNone(parts, root, now, ({ record, ancestors }) =>
+    hasEnded(record, ancestors, now),
+  );
+}
+
+interface Descendant {
+  readonly record: TokenRecord;
+  readonly ancestors: Ancestors;
+}
+
+async function revokeUntilNone(
+  parts: ServiceParts,
+  token: Ancestor,
+  now: number,
+  isWanted: (descendant: Descendant) => boolean,
+): Promise<number> {
+  let count = 0;
+  for (;;) {
+    const found: TokenRecord[] = [];
+    for await (const descendant of unended(parts, token, now)) {
+      if (isWanted(descendant)) found.push(descendant.record);
+      if (found.length === MAX_REVOKED_TOGETHER) break;
+    }
+    if (found.length === 0) return count;
+    count += await revokeEach(parts, found, now);
+  }
+}
+
+async function revokeEach(
+  { store, events }: ServiceParts,
+  found: readonly TokenRecord[],
+  now: number,
+): Promise<number> {
+  const at = new Date(now);
+  const until = store.deadline();
+  const revoked = await Promise.all(
+    found.map(async (record) => {
+      const isDone = await store.revoke(record, at, undefined, until);
+      if (isDone) events.token('revoked', record, now);
+      return isDone;
+    }),
+  );
+  return revoked.filter(Boolean).length;
+}
+
+/** The descendants of a token that are neither revoked nor expired, with their ancestors. */
+async function* unended(
+  { store, lineages }: ServiceParts,
+  token: Ancestor,
+  now: number,
+): AsyncGenerator<Descendant, void> {
+  const { account } = token;
+  const limit = store.isLocal ? LOCAL_PAGE : PAGE;
+  const query = { account, root: rootOf(token), limit, liveAt: new Date(now) };
+  for (const state of STATES) {
+    for (let after: Position | undefined; ; ) {
+      if (store.isLocal) await nextTurn();
+      const page = await store.page({ ...query, state, after }, store.deadline());
+      const below = page.filter(({ ancestors }) => ancestors?.includes(token.id) === true);
+      const lines = await lineages.ofAll(below, now);
+      for (const [at, record] of below.entries()) yield { record, ancestors: lines[at] ?? [] };
+      const last = page.at(-1);
+      if (last === undefined || page.length < limit) break;
+      after = last;
+    }
+  }
+}
+
+function rootOf({ id, ancestors }: Ancestor): TokenId {
+  return ancestors?.[0] ?? id;
+}

@@ -1,0 +1,124 @@
+import type * as z from 'zod';
+import { AccountCatalogs } from '../access/catalogs.ts';
+import { CompiledScopes } from '../access/compiled-scopes.ts';
+import { Decider } from '../access/decision.ts';
+import { Lineages } from '../access/lineage.ts';
+import { steadyClock } from '../time/clock.ts';
+import { corruptStore } from '../errors.ts';
+import { Events } from '../events.ts';
+import type { DeriveInput, ImportInput, IssueInput, Read } from '../inputs/types.ts';
+import { Limits } from '../limits/limits.ts';
+import { type Quotas, readOptions } from '../inputs/options.ts';
+import { QuotaKeeper } from './quotas.ts';
+import { AccountRecords } from '../records/account-records.ts';
+import { CheckedStore } from '../records/checked-store.ts';
+import { ClockEvidence } from '../records/clock-evidence.ts';
+import { RecordReader } from '../records/reader.ts';
+import { Rotations } from '../records/rotation.ts';
+import { TokenView } from '../records/token-view.ts';
+import { deriveInput, importInput, issueInput, readOption } from '../inputs/schemas.ts';
+import type { Lifetime } from '../token/record.ts';
+import { UsageRecorder } from '../usage/recorder.ts';
+import { KeyRing } from '../values/keys.ts';
+import { checkPrefix } from '../values/prefix.ts';
+import { Values } from '../values/value.ts';
+
+/** The parts that the methods of a service work with. */
+export interface ServiceParts {
+  readonly rules: {
+    readonly lifetime: Lifetime;
+    readonly quotas: Quotas;
+    readonly issueInput: z.ZodType<Read<IssueInput>>;
+    readonly deriveInput: z.ZodType<Read<DeriveInput>>;
+    readonly importInput: z.ZodType<Read<ImportInput>>;
+  };
+  readonly ring: KeyRing;
+  /** This instant, in milliseconds since 1970. */
+  readonly now: () => number;
+  readonly events: Events;
+  readonly catalogs: AccountCatalogs;
+  readonly reader: RecordReader;
+  readonly store: CheckedStore;
+  readonly compiled: CompiledScopes;
+  readonly values: Values;
+  readonly records: AccountRecords;
+  readonly quotas: QuotaKeeper;
+  readonly evidence: ClockEvidence;
+  readonly rotations: Rotations;
+  readonly limits: Limits;
+  readonly view: TokenView;
+  readonly lineages: Lineages;
+  readonly decider: Decider;
+}
+
+/**
+ * Reads the options of a service and builds its parts. Opens nothing and does not call the store.
+ *
+ * @throws {TokenError} `invalid_options`, naming the option and what it should be, never its value
+ */
+export function partsOf(options: unknown): ServiceParts {
+  const read = readOptions(options);
+  const { isLocal, deadlineMs } = read;
+  const ring = readOption('keys', () => new KeyRing(read.keys));
+  const now = steadyClock(read.clock);
+  const events = new Events(read.onEvent, now);
+  const prefix = checkPrefix(read.prefix);
+  const { reveal, foreign } = read;
+  const values = readOption('foreign', () => new Values(ring, prefix, { reveal, foreign }));
+  const catalogs = new AccountCatalogs(read.catalog, deadlineMs);
+  const store = new CheckedStore(read.store, {
+    isLocal,
+    deadlineMs,
+    onFailure: (failure) => events.storeTrouble(failure),
+  });
+  const reader = new RecordReader(store, read.cache);
+  const compiled = new CompiledScopes(() => store.failure(corruptStore()));
+  const usage = read.usage && new UsageRecorder({ ...read.usage, deadlineMs, events, now });
+  const records = new AccountRecords(store, reader, values);
+  const limits = limitsOf(read, { now, events, store });
+  const { canWriteLater } = read;
+  const evidence = new ClockEvidence(store);
+  const quotas = new QuotaKeeper({
+    store,
+    quotas: read.quotas,
+    evidence,
+    canWriteLater,
+    // A failure was emitted as an event. The records are gone, so usage that is left is never read.
+    forget: async (ids) => usage?.forget(ids).catch(() => {}),
+    onPruned: (count, at) => events.purged(count, at, true),
+  });
+  const lineages = new Lineages(reader, compiled);
+  const rotations = new Rotations({ records, values, events, canWriteLater });
+  const parts = { events, catalogs, reader, compiled, lineages, rotations, limits };
+  return {
+    ...parts,
+    rules: rulesOf(read),
+    ring,
+    now,
+    store,
+    values,
+    records,
+    quotas,
+    evidence,
+    view: new TokenView(values, events, (...all) => lineages.areEnded(...all), usage),
+    decider: new Decider({ ...parts, values, usage }),
+  };
+}
+
+function limitsOf(
+  { limits, deadlineMs }: ReturnType<typeof readOptions>,
+  { now, events, store }: Pick<ServiceParts, 'now' | 'events' | 'store'>,
+): Limits {
+  return new Limits({
+    store: limits?.store,
+    deadlineMs,
+    now,
+    onFailure: (failure) => events.storeTrouble(failure, 'leases'),
+    onCorrupt: () => store.failure(corruptStore()),
+  });
+}
+
+function rulesOf({ lifetime, quotas }: Pick<ServiceParts['rules'], 'lifetime' | 'quotas'>) {
+  const schemas = { issueInput: issueInput(lifetime), deriveInput: deriveInput(lifetime) };
+  return { lifetime, quotas, ...schemas, importInput };
+}

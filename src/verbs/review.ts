@@ -1,0 +1,157 @@
+import { CatalogCoverage, type Coverage } from './coverage.ts';
+import { MAX_PAGE_FINDINGS, MAX_RECORD_BYTES, REVIEW_BUDGET_MS } from '../bounds.ts';
+import { Turns } from '../time/deadline.ts';
+import { DAY_MS } from '../time/duration.ts';
+import { notify } from '../events.ts';
+import type { ReviewInput, ReviewPageInput } from '../inputs/types.ts';
+import { listBytes } from '../token/size.ts';
+import type { ServiceParts } from './parts.ts';
+import { readCursor, writeCursor } from '../records/cursor.ts';
+import { accountStepsOf, stepsOf } from '../records/steps.ts';
+import { usedTokenOf } from '../records/token-view.ts';
+import type { ScopeCatalog, ScopeSet } from '../scope/index.ts';
+import { performance } from '../time/timers.ts';
+import { isExpired, type TokenRecord } from '../token/record.ts';
+import { allUses, totalsOf } from '../usage/counts.ts';
+import { findingsOn, type ReviewAges, type TokenFinding } from '../usage/findings.ts';
+
+/** Findings about some tokens of an account, and the cursor of the next page if there may be more. */
+export interface FindingPage {
+  readonly findings: readonly TokenFinding[];
+  readonly cursor?: string;
+}
+
+/** Milliseconds of work after which others get a turn of the event loop. */
+const TURN_MS = 10;
+
+/** The same for all steps of one review. */
+interface ReviewContext {
+  readonly ages: ReviewAges;
+  readonly now: number;
+  readonly turns: Turns;
+}
+
+/** Reviews live tokens. */
+export class Reviews {
+  /** Shared by all calls: one that begins while another works waits for its turn. */
+  readonly #turns = new Turns(TURN_MS);
+  readonly #parts: ServiceParts;
+  readonly #coverages = new WeakMap<ScopeCatalog, CatalogCoverage>();
+
+  constructor(parts: ServiceParts) {
+    this.#parts = parts;
+  }
+
+  /** Reviews all tokens in one pass, some at a time. The same token may come twice. */
+  async *all(input: ReviewInput, now: number): AsyncGenerator<TokenFinding, void, undefined> {
+    const { account, onProgress } = input;
+    const context = { ages: agesOf(input), now, turns: this.#turns };
+    const { store } = this.#parts;
+    const steps = account === undefined ? stepsOf(store) : accountStepsOf(store, account, now);
+    let count = 0;
+    for await (const records of steps) {
+      const live = liveOf(records, now);
+      for await (const { findings } of this.#reviewed(live, context)) yield* findings;
+      count += live.length;
+      if (onProgress !== undefined) notify(onProgress, count);
+    }
+  }
+
+  /**
+   * Reviews tokens of an account until there are many findings, or some time has passed.
+   *
+   * @throws {TokenError} `invalid_request` for a cursor of another account or other ages
+   */
+  async page({ account, cursor, ...input }: ReviewPageInput, now: number): Promise<FindingPage> {
+    const { store, ring } = this.#parts;
+    const ages = agesOf(input);
+    const query = JSON.stringify(['review', account, ages]);
+    const start = cursor === undefined ? undefined : readCursor(ring, cursor, query);
+    const context = { ages, now, turns: this.#turns };
+    const end = performance.now() + REVIEW_BUDGET_MS;
+    const findings: TokenFinding[] = [];
+    let bytes = 0;
+    for await (const records of accountStepsOf(store, account, now, start)) {
+      const live = liveOf(records, now);
+      for await (const reviewed of this.#reviewed(live, context)) {
+        findings.push(...reviewed.findings);
+        bytes += reviewed.findings.reduce((sum, { scopes }) => sum + listBytes(scopes), 0);
+        if (findings.length < MAX_PAGE_FINDINGS && bytes < MAX_RECORD_BYTES) continue;
+        return { findings, cursor: writeCursor(ring, reviewed.record, query) };
+      }
+      const last = records.at(-1);
+      if (last === undefined || performance.now() < end) continue;
+      return { findings, cursor: writeCursor(ring, last, query) };
+    }
+    return { findings };
+  }
+
+  async *#reviewed(
+    records: readonly TokenRecord[],
+    { ages, now, turns }: ReviewContext,
+  ): AsyncGenerator<{ readonly record: TokenRecord; readonly findings: TokenFinding[] }, void> {
+    const { compiled, view } = this.#parts;
+    if (turns.isOver) await turns.next();
+    const usages = await view.usage?.countsOf(records.map(({ id }) => id));
+    // Read after the counts, so that it is late enough for counts that are dropped in between.
+    const since = await view.usage?.countedSince();
+    const coverages = await this.#coveragesOf(records);
+    for (const [index, record] of records.entries()) {
+      if (turns.isOver) await turns.next();
+      const usage = usages?.[index] ?? { own: undefined, derived: undefined };
+      const held = compiled.setOf(record.scopes);
+      const reviewed = {
+        record,
+        token: usedTokenOf(record, now, totalsOf(usage.own)),
+        held,
+        counts: since === undefined ? undefined : { usage: allUses(usage), since },
+        coverage: await coverageIn(coverages.get(record.account), held),
+      };
+      yield { record, findings: findingsOn(reviewed, ages, now) };
+    }
+  }
+
+  /**
+   * By account. Leaves out an account if its catalog fails, for example because the account was closed.
+   */
+  async #coveragesOf(
+    records: readonly TokenRecord[],
+  ): Promise<ReadonlyMap<string, CatalogCoverage>> {
+    const accounts = new Set(records.map(({ account }) => account));
+    const coverages = new Map<string, CatalogCoverage>();
+    for (const account of accounts) {
+      const coverage = await this.#coverageOf(account).catch(() => undefined);
+      if (coverage !== undefined) coverages.set(account, coverage);
+    }
+    return coverages;
+  }
+
+  async #coverageOf(account: string): Promise<CatalogCoverage | undefined> {
+    const catalog = await this.#parts.catalogs.of(account);
+    if (catalog === undefined) return undefined;
+    const known = this.#coverages.get(catalog) ?? new CatalogCoverage(catalog);
+    this.#coverages.set(catalog, known);
+    return known;
+  }
+}
+
+function agesOf(input: ReviewInput): ReviewAges {
+  const { unusedForDays = 90, expiringWithinDays = 14, secretOlderThanDays = 180 } = input;
+  return {
+    unusedForMs: unusedForDays * DAY_MS,
+    expiringWithinMs: expiringWithinDays * DAY_MS,
+    secretOlderThanMs: secretOlderThanDays * DAY_MS,
+  };
+}
+
+/** The tokens that can be used, now or after they are resumed. */
+function liveOf(records: readonly TokenRecord[], now: number): TokenRecord[] {
+  return records.filter((record) => record.revokedAt === undefined && !isExpired(record, now));
+}
+
+async function coverageIn(
+  coverage: CatalogCoverage | undefined,
+  held: ScopeSet,
+): Promise<Coverage | undefined> {
+  return coverage?.of(held).catch(() => undefined);
+}

@@ -1,0 +1,123 @@
+// An account with tokens in every state.
+import { MemoryLeaseStore, MemoryUsageStore } from '../../../../src/index.ts';
+import { ScopeCatalog } from '../../../../src/scope/index.ts';
+import { manualClock } from '../../../../src/testing/index.ts';
+import { type Opened, type OpenOptions, openConsole } from './support.ts';
+
+export const CODE = 'code.acme.example';
+export const ORDERS = 'orders.acme.example';
+const BILLING = 'billing.acme.example';
+
+/** The endpoints of an invented company. */
+export const ACME: readonly string[] = [
+  ...['GET', 'PATCH', 'DELETE'].map((method) => `${method}:${CODE}/repos/{}/{}$`),
+  ...['GET', 'POST'].map((method) => `${method}:${CODE}/repos/{}/{}/issues$`),
+  ...['GET', 'POST'].map((method) => `${method}:${CODE}/repos/{}/{}/releases$`),
+  ...['GET', 'POST'].map((method) => `${method}:${ORDERS}/orders$`),
+  ...['GET', 'PATCH', 'DELETE'].map((method) => `${method}:${ORDERS}/orders/{}$`),
+  `GET:${ORDERS}/exports`,
+  ...['GET', 'POST'].map((method) => `${method}:${BILLING}/invoices$`),
+  `GET:${BILLING}/invoices/{}$`,
+  `POST:${BILLING}/refunds$`,
+];
+
+const DAY = 86_400;
+export const LONG_NAME =
+  'Integration tests of the payments team in Frankfurt, until the migration of the old ledger has ended';
+
+export interface Stage extends Opened {
+  /** The ids of the tokens, by their names. */
+  readonly ids: ReadonlyMap<string, string>;
+}
+
+/** Opens the console of an account with a history of 200 days. */
+export async function openStage(options: OpenOptions = {}): Promise<Stage> {
+  const clock = manualClock(new Date(Date.now() - (200 * DAY + 60) * 1000));
+  const service = {
+    catalog: ScopeCatalog.from(ACME),
+    clock,
+    limits: { store: new MemoryLeaseStore({ clock }) },
+    usage: { store: new MemoryUsageStore({ clock }) },
+    ...options.service,
+  };
+  const opened = await openConsole({ ...options, service });
+  const { tokens } = opened;
+  const ids = new Map<string, string>();
+  const issue = async (
+    name: string,
+    days: number,
+    scopes: readonly string[],
+    more: object = {},
+  ) => {
+    const token = await tokens.issue({
+      account: 'ada',
+      name,
+      scopes,
+      ttlSeconds: days * DAY,
+      ...more,
+    });
+    ids.set(name, token.id);
+    // Different times fix the order in the list.
+    clock.advance(1);
+    return token;
+  };
+  const build = await issue('Nightly build', 208, [
+    `GET:${CODE}/*`,
+    `POST:${CODE}/repos/{}/{}/releases$`,
+  ]);
+  await issue('Migration of the ledger', 300, [`*:${BILLING}/*`, `*:${ORDERS}/*`, `*:${CODE}/*`]);
+  await issue('Spreadsheet of last summer', 360, [`GET:${ORDERS}/orders$`]);
+  await tokens.patch('ada', ids.get('Migration of the ledger') ?? '', { suspended: true });
+  clock.advance(150 * DAY);
+  await issue('Holiday cover', 30, [`GET:${ORDERS}/orders$`]);
+  await issue('Laptop that was lost', 90, [`GET:${ORDERS}/*`]);
+  const deploy = await issue('Deploy bot', 290, [
+    `*:${CODE}/repos/acme/shop`,
+    `GET:${ORDERS}/orders$`,
+  ]);
+  clock.advance(48 * DAY);
+  const child = await tokens.derive(deploy.value, {
+    name: 'Deploy of release 4.2',
+    scopes: [`GET:${CODE}/repos/acme/shop$`],
+    ttlSeconds: 7 * DAY,
+  });
+  ids.set('Deploy of release 4.2', child.id);
+  clock.advance(1);
+  await issue(LONG_NAME, 30, [`GET:${BILLING}/*`]);
+  await issue('מדפסת תוויות', 30, [`GET:${ORDERS}/exports`]);
+  const report = await issue(
+    'Monthly report',
+    90,
+    [`GET:${BILLING}/invoices$`, `GET:${BILLING}/invoices/{}$`],
+    {
+      metadata: { team: 'finance', ticket: 'OPS-1742' },
+      limits: {
+        addresses: ['192.0.2.0/24', '2001:db8::/32'],
+        uses: 10_000,
+        rate: { uses: 100, seconds: 60 },
+      },
+    },
+  );
+  const used = [
+    [build, CODE, '/repos/acme/shop', 41],
+    [build, CODE, '/repos/acme/shop/issues', 12],
+    [deploy, CODE, '/repos/acme/shop/releases', 3],
+    [report, BILLING, '/invoices', 128],
+  ] as const;
+  for (const [{ value }, domain, target, uses] of used) {
+    const request = { method: 'GET', domain, target };
+    for (let use = 0; use < uses; use += 1) {
+      await tokens.verify(value, request, { address: '192.0.2.7' });
+    }
+  }
+  await tokens.revoke('ada', ids.get('Laptop that was lost') ?? '');
+  clock.advance(2 * DAY);
+  return { ...opened, ids };
+}
+
+/** Opens the page again, before the sign-in and without anything that was shown before. */
+export async function restart({ page, url }: Opened): Promise<void> {
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+  await page.goto('about:blank');
+  await page.goto(url);
+}

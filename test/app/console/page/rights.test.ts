@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import { readAddress } from '../../../../src/app/console/page/address.ts';
+import { summaryOf } from '../../../../src/app/console/page/rights.ts';
+import { rightsTree } from '../../../../src/app/console/page/rights-tree.ts';
+import { hrefOf, type Route, readRoute } from '../../../../src/app/console/page/router.ts';
+
+describe('the summary of rights', () => {
+  it.each([
+    [['GET:api.example/orders'], '1 endpoint of api.example, read-only'],
+    [
+      ['GET:api.example/orders', 'HEAD:api.example/orders'],
+      '2 endpoints of api.example, read-only',
+    ],
+    [['GET:api.example/orders', 'POST:api.example/orders'], '2 endpoints of api.example'],
+    [['GET:api.example/orders', 'GET:b.example/orders'], '2 endpoints of 2 hosts, read-only'],
+    [['*:api.example/orders'], '1 endpoint of api.example, every method'],
+  ])('of %j is %s', (scopes, expected) => {
+    expect(summaryOf(scopes)).toBe(expected);
+  });
+});
+
+describe('the tree of rights', () => {
+  const scopes = ['POST:b.example/orders', 'GET:b.example/orders', 'GET:a.example/$'];
+
+  it('groups paths by host, and methods by path', () => {
+    const tree = rightsTree(scopes, undefined);
+
+    expect(tree.map(({ host, paths }) => [host, paths.map(({ path }) => path)])).toEqual([
+      ['a.example', ['/']],
+      ['b.example', ['/orders']],
+    ]);
+    expect(tree[1]?.paths[0]?.leaves.map(({ method }) => method)).toEqual(['POST', 'GET']);
+    expect(tree[1]?.uses).toBeUndefined();
+  });
+
+  it('distinguishes closed and open scopes at the same path', () => {
+    const [host] = rightsTree(
+      ['GET:b.example/a$', 'POST:b.example/a', 'GET:b.example/*'],
+      undefined,
+    );
+    const shown = host?.paths.map(({ path, leaves }) => [path, leaves.map(({ isOpen }) => isOpen)]);
+
+    expect(shown).toEqual([
+      ['/', [true]],
+      ['/a', [false, true]],
+    ]);
+  });
+
+  it('sums up the uses of a host', () => {
+    const used = [{ scope: 'GET:b.example/orders', uses: 3, lastUsed: 1_800_000_000 }];
+    const tree = rightsTree(scopes, { scopes: used });
+
+    expect(tree.map(({ uses }) => uses)).toEqual([0, 3]);
+  });
+});
+
+describe('readAddress', () => {
+  it.each([
+    ['https://Api.example/orders/7?x=1#top', 'api.example', '/orders/7?x=1'],
+    ['api.example:8443/orders/', 'api.example', '/orders/'],
+    ['api.example', 'api.example', '/'],
+    ['http://api.example?x=1', 'api.example', '/?x=1'],
+    // A server may read dots and escapes differently, so they stay.
+    ['https://api.example/a/../b%2Fc', 'api.example', '/a/../b%2Fc'],
+  ])('splits %s into domain and target', (text, domain, target) => {
+    expect(readAddress(text)).toEqual({ domain, target });
+  });
+
+  it.each([
+    '',
+    '/orders',
+    'https://',
+    'ftp://api.example/',
+    'https://ada:secret@api.example/',
+    'a b',
+  ])('returns undefined for %j', (text) => {
+    expect(readAddress(text)).toBeUndefined();
+  });
+});
+
+describe('a route', () => {
+  it.each<Route>([
+    { screen: 'list' },
+    { screen: 'new' },
+    { screen: 'review' },
+    { screen: 'token', id: '5sQ0bX8vK2mYt7RjW1cZpA' },
+  ])('%j can be read back from its address', (route) => {
+    expect(readRoute(hrefOf(route))).toEqual(route);
+  });
+
+  it.each(['', '#', '#/token/short', '#/token/5sQ0bX8vK2mYt7RjW1cZpA/x', '#/else'])(
+    '%j leads to the list',
+    (hash) => {
+      expect(readRoute(hash)).toEqual({ screen: 'list' });
+    },
+  );
+});

@@ -1,0 +1,93 @@
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { Audit } from '../../../src/app/server/logs/audit.ts';
+import { Generations } from '../../../src/app/server/generations.ts';
+import { type Log, SILENT_LOG, TEXT_LOG, useLog } from '../../../src/app/server/logs/log.ts';
+import { Metrics } from '../../../src/app/server/metrics/metrics.ts';
+import { readSettings, SERVE_SETTINGS, serviceOptions } from '../../../src/app/server/settings.ts';
+import { MemoryLeaseStore, TokenService } from '../../../src/index.ts';
+import { ScopeCatalog } from '../../../src/scope/index.ts';
+import { manualClock } from '../../../src/testing/index.ts';
+import { DatedStore, K1, SCOPE } from '../../support.ts';
+import { passTime } from '../../usage/support.ts';
+
+const DAY_SECONDS = 86_400;
+const HOUR_MS = 3_600_000;
+
+/**
+ * A service as `serve` makes it, on a store in which one of three tokens ended two days ago. Its clock is
+ * fast by so many days.
+ */
+async function setUp(fastByDays: number, purgeAfter = '1d') {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const warnings = new Set<string>();
+  const log: Log = { ...SILENT_LOG, warn: (message) => void warnings.add(message) };
+  useLog(log);
+  onTestFinished(() => useLog(TEXT_LOG));
+  const store = new DatedStore();
+  const clock = manualClock();
+  const others = new TokenService({ store, clock, keys: [K1], prefix: 'acme' });
+  const issue = (ttlSeconds: number) =>
+    others.issue({ account: 'ada', scopes: [SCOPE], ttlSeconds });
+  await issue(1);
+  clock.advance(2 * DAY_SECONDS);
+  for (const days of [30, 300]) await issue(days * DAY_SECONDS);
+  clock.advance(1);
+
+  const settings = readSettings(SERVE_SETTINGS, { 'purge-after': purgeAfter }, {});
+  const [metrics, lines] = [await Metrics.open(), [] as string[]];
+  const audit = new Audit({ write: (line) => void lines.push(line), close: async () => {} });
+  const now = () => new Date(clock.now().getTime() + fastByDays * DAY_SECONDS * 1000);
+  const generations = new Generations({
+    settings,
+    options: { ...serviceOptions(settings), clock: { now } } as ReturnType<typeof serviceOptions>,
+    ...{ store, audit, metrics, pages: [], usage: undefined },
+    leases: new MemoryLeaseStore({ clock }),
+  });
+  const tokens = generations.newService({ keys: [K1], catalog: ScopeCatalog.from([SCOPE]) });
+  generations.of(tokens, [{ username: 'ada', password: 'correct-horse' }]);
+  await passTime(5 * HOUR_MS);
+  await passTime(5 * HOUR_MS);
+  await tokens.close();
+
+  const countOf = async (type: string) =>
+    new RegExp(`^tokenwright_events_total{type="${type}"} (\\d+)$`, 'm').exec(
+      await metrics.text(),
+    )?.[1];
+  return {
+    left: (await store.scan({ limit: 10 })).records.length,
+    warnings: [...warnings],
+    audited: lines.map((line) => JSON.parse(line)),
+    counted: { clockAhead: await countOf('clock_ahead'), purged: await countOf('purged') },
+  };
+}
+
+describe('serve with a clock that is a year fast', () => {
+  it('removes nothing, and says so in the log, the audit log and the metrics', async () => {
+    const { left, warnings, audited, counted } = await setUp(365);
+
+    expect(left).toBe(3);
+    expect(warnings).toEqual([
+      expect.stringMatching(/^no old records are removed: the clock of this process is more than/),
+    ]);
+    expect(audited).toEqual([{ at: expect.any(String), event: 'clock_ahead' }]);
+    expect(counted).toEqual({ clockAhead: '1', purged: undefined });
+  });
+
+  it('says nothing if it would remove nothing anyway', async () => {
+    const { left, warnings, audited, counted } = await setUp(365, 'off');
+
+    expect([left, warnings, audited]).toEqual([3, [], []]);
+    expect(counted).toEqual({ clockAhead: '0', purged: undefined });
+  });
+});
+
+describe('serve with a right clock', () => {
+  it('removes the token that ended, and warns of nothing (the control)', async () => {
+    const { left, warnings, audited, counted } = await setUp(0);
+
+    expect([left, warnings]).toEqual([2, []]);
+    expect(audited).toEqual([{ at: expect.any(String), event: 'purged', count: 1 }]);
+    expect(counted).toEqual({ clockAhead: '0', purged: '1' });
+  });
+});

@@ -1,0 +1,255 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, request } from 'node:http';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { observeCall } from '../../../../src/app/server/calls.ts';
+import { openJsonLog } from '../../../../src/app/server/logs/json-log.ts';
+import { ACCOUNT, call, listen, newFolder, run, serve, start } from '../../cli/support.ts';
+
+type Line = Readonly<Record<string, unknown>>;
+
+const TRACEPARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+
+/** A log in memory, and a server that logs each request with the route `/orders/{id}`. */
+async function setUp(answer: (status: (code: number) => void) => void = (end) => end(200)) {
+  let written = '';
+  const sink = {
+    write: async (text: string) => {
+      written += text;
+    },
+    close: async () => {},
+  };
+  const log = await openJsonLog(sink);
+  const observer = log.recordCall ?? expect.unreachable();
+  const server = createServer((incoming, outgoing) => {
+    observeCall([observer], '/orders/{id}', incoming, outgoing);
+    answer((code) => outgoing.writeHead(code).end());
+  });
+  const port = await listen(server);
+  const options = { host: '127.0.0.1', port, path: '/orders/canary?a=canary', agent: false };
+  return {
+    log,
+    /** Sends a request, and disconnects once the server has received it. */
+    async disconnect() {
+      const sent = request(options)
+        .on('error', () => {})
+        .end();
+      await once(server, 'request');
+      sent.destroy();
+    },
+    async untilLogged() {
+      while (written === '') await new Promise(setImmediate);
+    },
+    async lines(): Promise<Line[]> {
+      await log.close();
+      return linesOf(written);
+    },
+    async get(headers: Readonly<Record<string, string | string[]>> = {}, method = 'GET') {
+      const sent = request({ ...options, headers, method }).end();
+      const [response] = (await once(sent, 'response')) as [IncomingMessage];
+      await once(response.resume(), 'close');
+      return response.headers['x-request-id'];
+    },
+  };
+}
+
+function linesOf(text: string): Line[] {
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line));
+}
+
+describe('the JSON log', () => {
+  it('has a line for each request, without its path, query, credentials and cookies', async () => {
+    const { get, lines } = await setUp();
+    const headers = { authorization: 'Basic canary', cookie: 'canary', 'x-request-id': 'abc-1' };
+
+    expect(await get({ ...headers, traceparent: TRACEPARENT })).toBe('abc-1');
+
+    const [line] = await lines();
+    expect(line).toEqual({
+      level: 'info',
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      method: 'GET',
+      route: '/orders/{id}',
+      status: 200,
+      durationMs: expect.any(Number),
+      requestId: 'abc-1',
+      traceparent: TRACEPARENT,
+      msg: 'request',
+    });
+    expect(JSON.stringify(line)).not.toContain('canary');
+  });
+
+  it.each([
+    ['no id', {}],
+    ['an empty id', { 'x-request-id': '' }],
+    ['a long id', { 'x-request-id': 'a'.repeat(65) }],
+    ['an id that looks like a token value', { 'x-request-id': 'tw_1k1canary' }],
+    ['an id with quotes', { 'x-request-id': 'a\u00e9"}' }],
+    ['two ids', { 'x-request-id': ['a', 'b'] }],
+  ])('generates a request id for a request with %s', async (_, headers) => {
+    const { get, lines } = await setUp();
+
+    const id = await get(headers);
+
+    expect(id).toMatch(/^[0-9a-f-]{36}$/);
+    expect(await lines()).toMatchObject([{ requestId: id }]);
+  });
+
+  it.each([
+    '00-00000000000000000000000000000000-00f067aa0ba902b7-01',
+    '00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01',
+    '00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01',
+    `${TRACEPARENT}-canary`,
+    'canary',
+  ])('does not log the traceparent %s', async (traceparent) => {
+    const { get, lines } = await setUp();
+
+    await get({ traceparent });
+
+    const [line] = await lines();
+    expect(line).toMatchObject({ status: 200 });
+    expect(line).not.toHaveProperty('traceparent');
+  });
+
+  it('logs server errors as warnings, and client errors as info', async () => {
+    const statuses = [404, 500, 503];
+    const { get, lines } = await setUp((end) => end(statuses.shift() ?? 0));
+
+    for (const _ of [...statuses]) await get({}, 'PURGE');
+
+    expect(await lines()).toMatchObject([
+      { level: 'info', status: 404, method: 'other' },
+      { level: 'warn', status: 500 },
+      { level: 'warn', status: 503 },
+    ]);
+  });
+
+  it('has no status for a request whose client disconnects before the response', async () => {
+    const { disconnect, lines, untilLogged } = await setUp(() => {});
+
+    await disconnect();
+    await untilLogged();
+
+    expect(await lines()).toMatchObject([{ status: null, level: 'info', route: '/orders/{id}' }]);
+  });
+
+  it('masks token values in every message', async () => {
+    const { log, lines } = await setUp();
+    const value = `tw_1k1${'a'.repeat(55)}`;
+
+    log.error(`broken: ${value}`);
+    log.warn('two\nlines');
+
+    const [error, warning] = await lines();
+    expect(JSON.stringify(error)).not.toContain('a'.repeat(20));
+    expect(error).toMatchObject({ level: 'error' });
+    expect(warning).toMatchObject({ level: 'warn', msg: 'two\nlines' });
+  });
+});
+
+describe('tokenwright serve', () => {
+  /** Starts a service that logs in JSON, and waits for its first line. */
+  async function serveInJson(args: readonly string[], environment: NodeJS.ProcessEnv = {}) {
+    const { child, output, ended } = start(
+      ['serve', '--port', '0', '--log', 'json', ...args],
+      environment,
+    );
+    onTestFinished(() => void child.kill('SIGKILL'));
+    while (!output.stdout.includes('"url":')) {
+      const more = await Promise.race([once(child.stdout, 'data'), ended]);
+      if (!Array.isArray(more)) throw new Error(`it did not start: ${JSON.stringify(more)}`);
+    }
+    const [started] = linesOf(output.stdout).filter(({ url }) => url !== undefined);
+    const stop = (signal: NodeJS.Signals = 'SIGTERM') => {
+      child.kill(signal);
+      return ended;
+    };
+    return { started, url: String(started?.['url']), process: child, stop, output };
+  }
+
+  it('writes each message as one line of JSON', async () => {
+    const data = newFolder();
+    const service = await serveInJson(['--data', data, ...ACCOUNT, '--audit', '-']);
+    const body = { scopes: ['*:*/*'], name: 'canary' };
+    const { body: token } = await call(service, '/token', { method: 'POST', body });
+    await call(service, `/token/${token.token}?canary`);
+    await call(service, '/canary');
+    service.process.kill('SIGHUP');
+    while (!service.output.stdout.includes('reloaded')) await once(service.process.stdout, 'data');
+
+    const { code, stdout, stderr } = await service.stop();
+
+    expect([code, stderr]).toEqual([0, '']);
+    const lines = linesOf(stdout);
+    expect(lines[0]).toMatchObject({
+      level: 'info',
+      msg: `tokenwright listens on ${service.url}`,
+      data,
+      keys: join(data, 'keys.json'),
+      accounts: ['ada'],
+      pages: ['/healthz', '/readyz'],
+    });
+    expect(lines[0]).not.toHaveProperty('password');
+    const requests = lines.filter(({ msg }) => msg === 'request');
+    expect(requests.map(({ method, route, status }) => [method, route, status])).toEqual([
+      ['POST', '/token', 200],
+      ['GET', '/token/{token}', 200],
+      ['GET', 'other', 404],
+    ]);
+    expect(lines).toContainEqual(
+      expect.objectContaining({ level: 'info', msg: 'reloaded 1 key, 20 scopes and 1 account' }),
+    );
+    expect(lines.map(({ event }) => event).filter(Boolean)).toEqual([
+      'signed_in',
+      'issued',
+      'revealed',
+    ]);
+    expect(stdout).not.toContain('canary');
+    expect(stdout).not.toContain(token.token);
+  });
+
+  it('writes warnings and startup errors as JSON', async () => {
+    const data = newFolder();
+    const service = await serveInJson(['--data', data, '--host', '0.0.0.0']);
+    expect(service.started).toMatchObject({ accounts: ['admin'], password: expect.any(String) });
+    const { stdout } = await service.stop();
+    expect(linesOf(stdout)).toContainEqual(
+      expect.objectContaining({ level: 'warn', msg: expect.stringContaining('plain HTTP') }),
+    );
+
+    const failed = await run(['serve', '--log', 'json', '--data', data, '--keys', '/nowhere']);
+
+    expect(failed).toMatchObject({ code: 1, stderr: '' });
+    expect(linesOf(failed.stdout)).toEqual([
+      {
+        level: 'fatal',
+        time: expect.any(String),
+        msg: expect.stringContaining('there is no key file'),
+      },
+    ]);
+  });
+
+  it('writes nothing after its start with --log off, but still reports startup errors', async () => {
+    const flags = ['--data', newFolder(), ...ACCOUNT, '--log', 'off', '--host', '0.0.0.0'];
+    const service = await serve(flags);
+    await fetch(`${service.url.replace('0.0.0.0', '127.0.0.1')}/token`, {
+      headers: { 'x-forwarded-for': '192.0.2.1', connection: 'close' },
+    });
+
+    expect(await service.stop()).toMatchObject({ code: 0, stdout: service.greeting, stderr: '' });
+    const failed = await run(['serve', '--log', 'off', '--keys', '/nowhere', ...ACCOUNT]);
+    expect(failed).toMatchObject({ code: 1, stdout: '' });
+    expect(failed.stderr).toContain('there is no key file');
+  });
+
+  it('logs no requests by default', async () => {
+    const service = await serve(['--data', newFolder(), ...ACCOUNT]);
+    expect((await fetch(`${service.url}/token`)).headers.get('x-request-id')).toBeNull();
+    await call(service, '/token');
+
+    expect(await service.stop()).toMatchObject({ stdout: service.greeting, stderr: '' });
+  });
+});
