@@ -1,15 +1,6 @@
 import type { CarryingRequest } from './access/counted-requests.ts';
 import type { Decider } from './access/decision.ts';
 import type { Need } from './access/need.ts';
-import { derived } from './verbs/derive.ts';
-import type {
-  DeriveInput,
-  DeriveOptions,
-  IntrospectOptions,
-  VerifyOptions,
-  VerifySyncOptions,
-} from './inputs/types.ts';
-import type { ServiceParts } from './verbs/parts.ts';
 import {
   introspectOptions,
   readInput,
@@ -17,9 +8,18 @@ import {
   verifyOptions,
   verifySyncOptions,
 } from './inputs/schemas.ts';
+import type {
+  DeriveInput,
+  DeriveOptions,
+  IntrospectOptions,
+  VerifyOptions,
+  VerifySyncOptions,
+} from './inputs/types.ts';
 import type { AskedScope } from './scope/index.ts';
 import type { IssuedToken, Token, Verdict } from './token/record.ts';
 import { TokenUpkeep } from './upkeep.ts';
+import { derived } from './verbs/derive.ts';
+import type { ServiceParts } from './verbs/parts.ts';
 
 type Decided = Verdict | Promise<Verdict>;
 

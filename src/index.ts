@@ -1,8 +1,15 @@
 export type { Need } from './access/need.ts';
 export type { TokenChecks } from './checks.ts';
-export { type Clock, systemClock } from './time/clock.ts';
 export { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
 export type { TokenEvent, TokenEventType } from './events.ts';
+export type {
+  CacheOptions,
+  CatalogOption,
+  LimitOptions,
+  QuotaOptions,
+  TokenServiceOptions,
+  UsageOptions,
+} from './inputs/options.ts';
 export type {
   AdviseOptions,
   CancelRotationOptions,
@@ -30,15 +37,6 @@ export type {
   VerifySyncOptions,
 } from './inputs/types.ts';
 export type { LeaseStore, LeaseWant, UnspentLease } from './ports/lease-store.ts';
-export type {
-  CacheOptions,
-  CatalogOption,
-  LimitOptions,
-  QuotaOptions,
-  TokenServiceOptions,
-  UsageOptions,
-} from './inputs/options.ts';
-export { TokenService } from './service.ts';
 export {
   type CountQuery,
   type DoctorOptions,
@@ -56,9 +54,21 @@ export {
   type TokenStore,
   type Unsubscribe,
 } from './ports/token-store.ts';
+export type {
+  CountedTokens,
+  RefusalDelta,
+  UsageDelta,
+  UsageRecord,
+  UsageStore,
+  UsageTotals,
+  UseDelta,
+  UsedScope,
+} from './ports/usage-store.ts';
+export { TokenService } from './service.ts';
 export { MemoryTokenStore } from './stores/memory/index.ts';
 export { type MemoryLeaseOptions, MemoryLeaseStore } from './stores/memory/leases.ts';
 export { type MemoryUsageOptions, MemoryUsageStore } from './stores/memory/usage.ts';
+export { type Clock, systemClock } from './time/clock.ts';
 export type {
   Explanation,
   IssuedToken,
@@ -80,21 +90,11 @@ export type {
   Verdict,
 } from './token/record.ts';
 export type { ServiceStats, TokenUpkeep } from './upkeep.ts';
-export type { Upkeep } from './verbs/upkeep-rounds.ts';
 export type { TokenAdvice } from './usage/advice.ts';
 export type { ScopeUsage, TokenUsage } from './usage/counts.ts';
 export type { BroadReason, TokenFinding } from './usage/findings.ts';
-export type {
-  CountedTokens,
-  RefusalDelta,
-  UsageDelta,
-  UsageRecord,
-  UsageStore,
-  UsageTotals,
-  UseDelta,
-  UsedScope,
-} from './ports/usage-store.ts';
 export { type ForeignFormat, formats, type PrefixedFormat } from './values/foreign.ts';
 export { generateKey, type KeyOptions } from './values/keys.ts';
 export { redact, redactor } from './values/redact.ts';
 export { type GithubPattern, type ScannerRules, scannerRules } from './values/scanner.ts';
+export type { Upkeep } from './verbs/upkeep-rounds.ts';

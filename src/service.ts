@@ -7,30 +7,8 @@ import { type Need, readNeed } from './access/need.ts';
 import { expandFor, rightsOf } from './access/rights.ts';
 import { DEFAULT_PAGE_TOKENS, MAX_RECORD_BYTES, REVOKE_BATCH } from './bounds.ts';
 import { TokenChecks } from './checks.ts';
-import { withinBounds } from './verbs/derive.ts';
-import { countDescendants, endDescendants } from './verbs/descendants.ts';
-import { DAY_MS } from './time/duration.ts';
 import type { Events } from './events.ts';
-import type {
-  AdviseOptions,
-  CancelRotationOptions,
-  ChangeOptions,
-  GetOptions,
-  IssueInput,
-  ListInput,
-  ModifyInput,
-  PatchInput,
-  Read,
-  RevokeAllOptions,
-  RevokeOptions,
-  RotateOptions,
-} from './inputs/types.ts';
-import { issueWithinQuota } from './verbs/issue.ts';
 import type { TokenServiceOptions } from './inputs/options.ts';
-import { partsOf, type ServiceParts } from './verbs/parts.ts';
-import type { AccountRecords } from './records/account-records.ts';
-import { inBatches } from './records/batches.ts';
-
 import {
   adviseOptions,
   changeOptions,
@@ -45,8 +23,25 @@ import {
   revokeOptions,
   rotateOptions,
 } from './inputs/schemas.ts';
+import type {
+  AdviseOptions,
+  CancelRotationOptions,
+  ChangeOptions,
+  GetOptions,
+  IssueInput,
+  ListInput,
+  ModifyInput,
+  PatchInput,
+  Read,
+  RevokeAllOptions,
+  RevokeOptions,
+  RotateOptions,
+} from './inputs/types.ts';
+import type { AccountRecords } from './records/account-records.ts';
+import { inBatches } from './records/batches.ts';
 import { scopesFilter } from './scope/filter.ts';
 import type { AskedScope } from './scope/index.ts';
+import { DAY_MS } from './time/duration.ts';
 import {
   askedExpiry,
   type Explanation,
@@ -62,6 +57,10 @@ import {
 import type { TokenAdvice } from './usage/advice.ts';
 import type { TokenUsage } from './usage/counts.ts';
 import { usageIsOff } from './usage/recorder.ts';
+import { withinBounds } from './verbs/derive.ts';
+import { countDescendants, endDescendants } from './verbs/descendants.ts';
+import { issueWithinQuota } from './verbs/issue.ts';
+import { partsOf, type ServiceParts } from './verbs/parts.ts';
 
 /**
  * Issues, lists, shows, modifies, verifies, rotates and revokes access tokens.

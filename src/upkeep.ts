@@ -5,9 +5,16 @@ import {
   UPKEEP_PAUSE_MS,
   UPKEEP_RETRY_MS,
 } from './bounds.ts';
-import { DAY_MS } from './time/duration.ts';
 import { isTokenError, TokenError } from './errors.ts';
-import { Importer } from './verbs/import.ts';
+import {
+  importManyOptions,
+  purgeInput,
+  readInput,
+  resealOptions,
+  reviewInput,
+  reviewPageInput,
+  upkeepOptions,
+} from './inputs/schemas.ts';
 import type {
   ImportInput,
   ImportManyOptions,
@@ -18,26 +25,19 @@ import type {
   ReviewPageInput,
   UpkeepOptions,
 } from './inputs/types.ts';
-import type { ServiceParts } from './verbs/parts.ts';
+import type { PurgeQuery } from './ports/token-store.ts';
 import { type BatchOptions, inBatches } from './records/batches.ts';
-import { resealAll } from './verbs/reseal.ts';
 import { stepsOf } from './records/steps.ts';
 import { tokenOf } from './records/token-view.ts';
-import { type FindingPage, Reviews } from './verbs/review.ts';
-import {
-  importManyOptions,
-  purgeInput,
-  readInput,
-  resealOptions,
-  reviewInput,
-  reviewPageInput,
-  upkeepOptions,
-} from './inputs/schemas.ts';
-import type { PurgeQuery } from './ports/token-store.ts';
+import { DAY_MS } from './time/duration.ts';
 import type { ResealReport, Token, TokenId } from './token/record.ts';
-import { pause, type Upkeep, UpkeepRounds } from './verbs/upkeep-rounds.ts';
 import type { TokenFinding } from './usage/findings.ts';
 import type { KeyOptions } from './values/keys.ts';
+import { Importer } from './verbs/import.ts';
+import type { ServiceParts } from './verbs/parts.ts';
+import { resealAll } from './verbs/reseal.ts';
+import { type FindingPage, Reviews } from './verbs/review.ts';
+import { pause, type Upkeep, UpkeepRounds } from './verbs/upkeep-rounds.ts';
 
 /** Counts of one service since it was made. Other processes have their own. */
 export interface ServiceStats {

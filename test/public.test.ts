@@ -1,5 +1,5 @@
-import { globSync, readFileSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import * as console from '../src/app/console/index.ts';
 import * as http from '../src/http/index.ts';
@@ -11,8 +11,7 @@ import * as postgres from '../src/stores/postgres/index.ts';
 import * as redis from '../src/stores/redis/index.ts';
 import * as sqlite from '../src/stores/sqlite/index.ts';
 import * as testing from '../src/testing/index.ts';
-
-const SRC = resolve(import.meta.dirname, '../src');
+import { SRC } from './imports.ts';
 
 /** Names of values and of types, as an index lists them. */
 function listedIn(file: string): string[] {
@@ -244,7 +243,7 @@ const EXPORTS: Record<
   },
   'tokenwright/console': {
     module: console,
-    file: 'console/index.ts',
+    file: 'app/console/index.ts',
     names: [
       'ENGLISH_TEXTS',
       'type ConsoleTexts',
@@ -327,182 +326,5 @@ describe('exports', () => {
       const text = readFileSync(join(SRC, file), 'utf8');
       expect(text.replace(/export (type )?\{[^}]*\} from '[^']+';/g, '').trim()).toBe('');
     }
-  });
-});
-
-interface Import {
-  readonly from: string;
-  readonly to: string;
-  readonly isTypeOnly: boolean;
-}
-
-const FILES: readonly string[] = globSync('**/*.{ts,tsx}', { cwd: SRC });
-
-/** Each import of each file below src; files by their path there, packages by their name. */
-const IMPORTS: readonly Import[] = FILES.flatMap((from) => {
-  const text = readFileSync(join(SRC, from), 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
-  const stated = [...text.matchAll(/^(?:import|export)\s([^;]*?\sfrom\s)?\s*'([^']+)'/gm)].map(
-    ([, clause = '', to = '']) => ({ to, isTypeOnly: isTypeOnly(clause) }),
-  );
-  const called = [...text.matchAll(/\b(?:import|require)\(\s*'([^']+)'/g)].map(([, to = '']) => ({
-    to,
-    isTypeOnly: false,
-  }));
-  return [...stated, ...called].map(({ to, isTypeOnly }) => ({
-    from,
-    to: to.startsWith('.') ? relative(SRC, resolve(SRC, dirname(from), to)) : to,
-    isTypeOnly,
-  }));
-});
-
-function isTypeOnly(clause: string): boolean {
-  if (clause.startsWith('type ')) return true;
-  const names = /^\{([^}]*)\}/
-    .exec(clause)?.[1]
-    ?.split(',')
-    .map((name) => name.trim());
-  return names?.filter(Boolean).every((name) => name.startsWith('type ')) ?? false;
-}
-
-const importsOf = (pattern: RegExp): Import[] => IMPORTS.filter(({ from }) => pattern.test(from));
-const towards = (imports: readonly Import[], pattern: RegExp): Import[] =>
-  imports.filter(({ to }) => pattern.test(to));
-
-/** The rooms, each above those that it may import. A loose file is a room of its own. */
-const ROOMS: readonly string[] = [
-  'scope',
-  'bounds.ts',
-  'errors.ts',
-  'time',
-  'text',
-  'token',
-  'events.ts',
-  'ports',
-  'values',
-  'limits',
-  'usage',
-  'inputs',
-  'records',
-  'access',
-  'verbs',
-  'upkeep.ts',
-  'checks.ts',
-  'service.ts',
-  'openapi',
-  'http',
-  'testing',
-  'stores/shared',
-  'stores/memory',
-  'stores/sqlite',
-  'stores/postgres',
-  'stores/mysql',
-  'stores/redis',
-  'index.ts',
-  'app/terminal',
-  'app/console',
-  'app/server',
-  'app/cli',
-];
-
-/** What rooms never import, although it lies below them. */
-const WALLS: readonly (readonly [from: RegExp, to: RegExp])[] = [
-  // What decides knows no store, and no engine knows another one, or a rule.
-  [/^access\//, /^node:/],
-  [/^(?:verbs\/|upkeep|checks|service)/, /^node:/],
-  [
-    /^stores\/(\w+)\//,
-    /^(?!(?:bounds|errors|events)\.ts$|(?:time|token|ports)\/|stores\/|node:|nanoid$)/,
-  ],
-  [/^testing\//, /^(?!(?:bounds|errors)\.ts$|(?:time|token|ports|testing)\/|node:)/],
-  [/^openapi\//, /^(?:values|records|access|verbs|service)\b/],
-  // It masks what it logs, but it reads no values.
-  [/^http\//, /^(?:values\/(?!safe-url\.ts$)|records|verbs|openapi)\b/],
-  // The page runs in a browser: it has scopes and the types of the wire, and calls for anything else.
-  [
-    /^app\/console\/page\//,
-    /^(?!app\/console\/page\/|scope\/|http\/(?:wire|wire-reports)\.ts$|preact\b)/,
-  ],
-];
-
-/** The room of a file: its first folder, two in `app` and `stores`. */
-function roomOf(file: string): string {
-  return /^(?:app|stores)\/[^/]+|^[^/]+/.exec(file)?.[0] ?? file;
-}
-
-describe('imports', () => {
-  it('are all found (the control)', () => {
-    const has = (from: string, to: string, isTypeOnly: boolean) =>
-      expect(IMPORTS).toContainEqual({ from, to, isTypeOnly });
-
-    has('verbs/parts.ts', 'values/value.ts', false);
-    has('records/reader.ts', 'ports/token-store.ts', true);
-    has('service.ts', 'zod', true);
-    has('http/guard/guard.ts', 'service.ts', true);
-    has('index.ts', 'service.ts', false);
-    has('stores/memory/index.ts', 'errors.ts', false);
-    has('scope/catalog.ts', 'scope/grammar.ts', false);
-    has('values/keys.ts', 'node:crypto', false);
-  });
-
-  it('of scope/ stay within it, without any package or node: module', () => {
-    expect(towards(importsOf(/^scope\//), /^(?!scope\/)/)).toEqual([]);
-  });
-
-  it('lead down, from room to room', () => {
-    const climbs = IMPORTS.filter(({ from, to }) => {
-      if (!FILES.includes(to) || roomOf(from) === roomOf(to)) return false;
-      return ROOMS.indexOf(roomOf(to)) >= ROOMS.indexOf(roomOf(from));
-    });
-
-    expect(climbs).toEqual([]);
-    expect([...new Set(FILES.map(roomOf))].sort()).toEqual([...ROOMS].sort());
-  });
-
-  it.each(WALLS)('of %s never lead to %s', (from, to) => {
-    expect(towards(importsOf(from), to)).toEqual([]);
-  });
-
-  it('form no cycle, not even imports of types', () => {
-    const next = new Map<string, string[]>();
-    for (const { from, to } of IMPORTS) next.set(from, [...(next.get(from) ?? []), to]);
-    const done = new Set<string>();
-    const cycles: string[] = [];
-    const walk = (file: string, path: readonly string[]): void => {
-      if (path.includes(file)) cycles.push([...path.slice(path.indexOf(file)), file].join(' → '));
-      if (path.includes(file) || done.has(file)) return;
-      for (const to of next.get(file) ?? []) walk(to, [...path, file]);
-      done.add(file);
-    };
-    for (const file of next.keys()) walk(file, []);
-
-    expect(cycles).toEqual([]);
-  });
-});
-
-describe('the files', () => {
-  it('do more than forward, except for an index', () => {
-    const rest = (file: string) =>
-      readFileSync(join(SRC, file), 'utf8')
-        .replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '')
-        .replace(/^(?:import|export)\b[^;]*\bfrom\s*'[^']+'[^;]*;/gm, '')
-        .trim();
-    const forwarding = FILES.filter((file) => rest(file) === '');
-
-    expect(forwarding.sort()).toEqual(
-      [
-        'index.ts',
-        'app/console/index.ts',
-        'http/index.ts',
-        'scope/index.ts',
-        'testing/index.ts',
-      ].sort(),
-    );
-  });
-
-  it('have no vague names such as utils', () => {
-    const vague = /(?:^|[/-])(?:utils?|helpers?|common|misc|lib)(?:[/.-]|$)/;
-
-    expect(FILES.filter((file) => vague.test(file))).toEqual([]);
-    expect(vague.test('stores/sql-utils.ts')).toBe(true);
   });
 });

@@ -25,7 +25,8 @@ describe('the regular expressions of the source', () => {
     // The operator chooses the pattern of --foreign. The patterns of formats are tested below.
     .filter(
       ({ position, source }) =>
-        source !== undefined || !/^src\/(?:app\/server\/foreign-formats|values\/redact)\.ts/.test(position),
+        source !== undefined ||
+        !/^src\/(?:app\/server\/foreign-formats|values\/redact)\.ts/.test(position),
     );
 
   it('are all found (the control)', () => {

@@ -14,7 +14,13 @@ const isQuick = mode === 'quick';
 type Step = readonly [name: string, command: string, ...args: string[]];
 const tsc = join(bin, 'tsc');
 const build: Step = ['build', 'npm', 'run', '--silent', 'build'];
-const page: Step = ['types of the console', tsc, '--noEmit', '-p', join(root, 'src/app/console/page')];
+const page: Step = [
+  'types of the console',
+  tsc,
+  '--noEmit',
+  '-p',
+  join(root, 'src/app/console/page'),
+];
 const steps: readonly Step[] = isQuick
   ? // Where nothing is built, examples import the sources.
     [['types', tsc, '--noEmit', '-p', join(root, 'test/tsconfig.sources.json')], page]

@@ -3,8 +3,8 @@ import { inspect } from 'node:util';
 import { expect } from 'vitest';
 import { isTokenError, type TokenError } from '../src/errors.ts';
 import type { TokenServiceOptions } from '../src/inputs/options.ts';
-import { TokenService } from '../src/service.ts';
 import type { TokenStore } from '../src/ports/token-store.ts';
+import { TokenService } from '../src/service.ts';
 import { MemoryTokenStore } from '../src/stores/memory/index.ts';
 import {
   type ManualClock,

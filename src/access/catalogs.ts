@@ -1,4 +1,3 @@
-import { withDeadline } from '../time/deadline.ts';
 import { TokenError } from '../errors.ts';
 import { type CatalogOption, isCatalog } from '../inputs/options.ts';
 import { toScope } from '../scope/grammar.ts';
@@ -10,6 +9,7 @@ import {
   routesOfRequest,
 } from '../scope/request.ts';
 import { candidatesAmong, fold } from '../scope/routes.ts';
+import { withDeadline } from '../time/deadline.ts';
 
 /**
  * The catalogs of accounts. A catalog may be an implementation of the host: call its methods only inside

@@ -1,11 +1,11 @@
 import { MAX_NAMED_SCOPES, MAX_RECORD_BYTES, MAX_SCOPES } from '../bounds.ts';
-import { inTurns } from '../time/deadline.ts';
 import { corruptStore, isTokenError, TokenError } from '../errors.ts';
-import type { PatchInput, Read } from '../inputs/types.ts';
 import type { Quotas } from '../inputs/options.ts';
+import { ofMember, refuseScopes, toTokenError } from '../inputs/scope-refusals.ts';
+import type { PatchInput, Read } from '../inputs/types.ts';
 import type { Scope, ScopeCatalog } from '../scope/index.ts';
 import { type Removal, removingScopes } from '../scope/removal.ts';
-import { ofMember, refuseScopes, toTokenError } from '../inputs/scope-refusals.ts';
+import { inTurns } from '../time/deadline.ts';
 
 import { recordBytes, type TokenRecord } from '../token/record.ts';
 import { checkRights } from './rights.ts';

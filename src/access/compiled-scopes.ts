@@ -1,9 +1,9 @@
-import { isLong } from '../token/size.ts';
 import { candidatesFor } from '../scope/filter.ts';
 import { safeParseScope } from '../scope/grammar.ts';
 import { type ReadRequest, type Scope, ScopeSet } from '../scope/index.ts';
 import { parsedMembers } from '../scope/list.ts';
 import type { Steps } from '../scope/steps.ts';
+import { isLong } from '../token/size.ts';
 
 /**
  * Compiles the scopes of records to sets. A frozen list is compiled once: our stores return the same

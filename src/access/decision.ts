@@ -1,10 +1,10 @@
-import { inTurns } from '../time/deadline.ts';
 import { TokenError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import type { IntrospectOptions } from '../inputs/types.ts';
 import type { AddressFault } from '../limits/blocks.ts';
 import type { LimitHit } from '../limits/leases.ts';
 import { isCounted, type Limits } from '../limits/limits.ts';
+import { OTHER_SCOPES } from '../ports/usage-store.ts';
 import type { RecordChange } from '../records/change-queue.ts';
 import type { RecordReader } from '../records/reader.ts';
 import type { Rotations } from '../records/rotation.ts';
@@ -19,6 +19,7 @@ import type {
 } from '../scope/index.ts';
 import { SEVERAL_ROUTES } from '../scope/set.ts';
 import type { Steps } from '../scope/steps.ts';
+import { inTurns } from '../time/deadline.ts';
 import {
   type Explanation,
   isAccepted,
@@ -32,7 +33,6 @@ import {
   type Verdict,
 } from '../token/record.ts';
 import type { UsageRecorder } from '../usage/recorder.ts';
-import { OTHER_SCOPES } from '../ports/usage-store.ts';
 import { type PresentedValue, proofOf, type Values } from '../values/value.ts';
 import { type AccountCatalogs, asFarAsKnown, askCatalog } from './catalogs.ts';
 import type { CompiledScopes } from './compiled-scopes.ts';

@@ -1,6 +1,6 @@
 import { MAX_ANCESTORS } from '../bounds.ts';
-import { inTurns } from '../time/deadline.ts';
 import { TokenError } from '../errors.ts';
+import { isScopeError, ofMember, toTokenError } from '../inputs/scope-refusals.ts';
 import type { PatchInput, Read } from '../inputs/types.ts';
 import { checkLimitsWithin } from '../limits/within.ts';
 import { type Expansion, ScopeCatalog } from '../scope/catalog.ts';
@@ -8,7 +8,7 @@ import { describeRefused, type RefusedScope, ScopeError } from '../scope/errors.
 import { type Scope, ScopeSet } from '../scope/index.ts';
 import { OverlapIndex, patternsOf } from '../scope/overlap.ts';
 import { filterInSteps, type Steps } from '../scope/steps.ts';
-import { isScopeError, ofMember, toTokenError } from '../inputs/scope-refusals.ts';
+import { inTurns } from '../time/deadline.ts';
 import type { TokenId, TokenLimits, TokenRecord } from '../token/record.ts';
 
 /** The bounds of a derived token: what its parent holds, narrowed to what the parent's ancestors allow. */

@@ -1,8 +1,8 @@
 import { isTokenError, TokenError } from '../errors.ts';
+import { toTokenError } from '../inputs/scope-refusals.ts';
 import { recallScope, toScope } from '../scope/grammar.ts';
 import type { ReadRequest, RequestReason, Scope, ScopeRequest } from '../scope/index.ts';
 import { isReadRequest, type Routes, readRoutedRequest, routed } from '../scope/request.ts';
-import { toTokenError } from '../inputs/scope-refusals.ts';
 
 /** What a bearer wants to do: a scope, or the request itself. */
 export type Need<Asked extends string = string> =

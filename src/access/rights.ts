@@ -1,10 +1,10 @@
 import { MAX_NAMED_SCOPES } from '../bounds.ts';
-import { inTurns, nextTurn } from '../time/deadline.ts';
 import { isTokenError } from '../errors.ts';
-import type { PatchInput, Read } from '../inputs/types.ts';
-import { isLong } from '../token/size.ts';
-import { type Expansion, type Scope, ScopeCatalog } from '../scope/index.ts';
 import { isScopeError, ofMember, refuseScopes, toTokenError } from '../inputs/scope-refusals.ts';
+import type { PatchInput, Read } from '../inputs/types.ts';
+import { type Expansion, type Scope, ScopeCatalog } from '../scope/index.ts';
+import { inTurns, nextTurn } from '../time/deadline.ts';
+import { isLong } from '../token/size.ts';
 import { type AccountCatalogs, catalogUnavailable } from './catalogs.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { type Authenticate, readBasic } from './sign-in/basic-auth.ts';
 import { HttpError } from './errors.ts';
 import type { HttpRequest } from './request.ts';
+import { type Authenticate, readBasic } from './sign-in/basic-auth.ts';
 import { type Caller, readingsOf, type SessionAccount, type SignIns } from './sign-in/sign-in.ts';
 
 /** How callers of an address may sign in: by at least one of these. */

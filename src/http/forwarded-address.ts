@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod';
-import { AddressBlocks, parseAddress, readBlock } from '../limits/addresses.ts';
 import { checkOptions, strict } from '../inputs/schemas.ts';
+import { AddressBlocks, parseAddress, readBlock } from '../limits/addresses.ts';
 import { readAddress, showBriefly } from './address.ts';
 import type { GuardedRequest } from './guard/guard.ts';
 import { addressOf, ownForms } from './request.ts';

@@ -8,10 +8,10 @@ import {
   MAX_FORM_BYTES,
   STRANGER_SHARE,
 } from '../bounds.ts';
-import { SpacedTurns } from '../time/deadline.ts';
 import { invalidOptions, isTokenError, type TokenError } from '../errors.ts';
 import { notify } from '../events.ts';
 import { checkOptions } from '../inputs/schemas.ts';
+import { SpacedTurns } from '../time/deadline.ts';
 import { ID_LENGTH, isId } from '../token/id.ts';
 import { bearerOf } from './bearer.ts';
 import { type BodyLimits, parseJson, readBytes } from './body.ts';
@@ -23,17 +23,17 @@ import {
   type SignInWays,
   signIn,
 } from './callers.ts';
+import { openApiDocument } from './description/document.ts';
 import { docsPage } from './description/page.ts';
 import { Entrance } from './entrance.ts';
 import { HttpError, internalError, overloaded, STATUS } from './errors.ts';
 import { handlerOptions, type TokenHandlerOptions } from './handler-options.ts';
 import { FORM_TYPE, failAsOAuth, introspect, parseForm, revoke } from './introspection.ts';
-import { openApiDocument } from './description/document.ts';
+import { type Send, toFetchResponse } from './node/sending.ts';
 import type { PublicFile } from './public-file.ts';
 import { fromFetch, type HttpRequest, ownForms } from './request.ts';
 import { notFound, TokenResources, type Verb } from './resources.ts';
 import { fail, type HttpResponse } from './responses.ts';
-import { type Send, toFetchResponse } from './node/sending.ts';
 import { type Caller, SignIns } from './sign-in/sign-in.ts';
 import { type Party, Reservation, Slots } from './slots.ts';
 import { type BodySchemas, bodySchemas, toWireError } from './wire.ts';

@@ -1,8 +1,8 @@
 import * as z from 'zod';
 import { MAX_REVIEWED_DAYS, MAX_WIRE_PAGE_TOKENS } from '../bounds.ts';
 import { isTokenError } from '../errors.ts';
-import type { ListInput } from '../inputs/types.ts';
 import { fields, readInput } from '../inputs/schemas.ts';
+import type { ListInput } from '../inputs/types.ts';
 import { editDistance } from '../scope/distance.ts';
 import { shownName } from '../text/wording.ts';
 import { HttpError } from './errors.ts';

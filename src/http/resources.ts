@@ -1,17 +1,24 @@
 import type * as z from 'zod';
 import type { Need } from '../access/need.ts';
 import { LISTED_BATCH, LISTING_BUDGET_MS, MAX_LISTED_BYTES, MAX_LISTED_TOKENS } from '../bounds.ts';
-import { nextTurn } from '../time/deadline.ts';
 import { isTokenError } from '../errors.ts';
-import type { DeriveInput, IssueInput, ModifyInput, PatchInput, RotateOptions } from '../inputs/types.ts';
-import { listBytes } from '../token/size.ts';
 import { readInput } from '../inputs/schemas.ts';
+import type {
+  DeriveInput,
+  IssueInput,
+  ModifyInput,
+  PatchInput,
+  RotateOptions,
+} from '../inputs/types.ts';
 import { parseScope } from '../scope/index.ts';
 import type { TokenService } from '../service.ts';
+import { nextTurn } from '../time/deadline.ts';
 import { performance } from '../time/timers.ts';
 import { type IssuedToken, recordBytes, type Token, type TokenPage } from '../token/record.ts';
+import { listBytes } from '../token/size.ts';
 import { invalidBearer } from './bearer.ts';
 import { addressDenied, HttpError, limitExceeded, overloaded } from './errors.ts';
+import type { SpentRate } from './guard/rate-limit-fields.ts';
 import {
   adviceSchema,
   type Filter,
@@ -22,7 +29,6 @@ import {
   withoutEmpty,
   withQuery,
 } from './query.ts';
-import type { SpentRate } from './guard/rate-limit-fields.ts';
 import type { HttpRequest } from './request.ts';
 import { type HttpResponse, succeed, succeedWithList } from './responses.ts';
 import type { Reservation } from './slots.ts';

@@ -1,8 +1,8 @@
+import { OTHER_SCOPES } from '../ports/usage-store.ts';
 import type { Explanation } from '../token/record.ts';
 import type { TokenAdvice } from '../usage/advice.ts';
 import type { TokenUsage } from '../usage/counts.ts';
 import type { BroadReason, TokenFinding } from '../usage/findings.ts';
-import { OTHER_SCOPES } from '../ports/usage-store.ts';
 import {
   arrayOf,
   COUNT,

@@ -11,6 +11,7 @@ import {
 import { isTokenError, type TokenError } from '../errors.ts';
 import { INSTANT_SCHEMA, parseInstant } from '../inputs/instant.ts';
 import { fields, got, readInput, secondsField, strict } from '../inputs/schemas.ts';
+import { type Names, renamed, shown } from '../text/wording.ts';
 import {
   type JsonObject,
   type Lifetime,
@@ -19,7 +20,6 @@ import {
   type Token,
   type TokenLimits,
 } from '../token/record.ts';
-import { type Names, renamed, shown } from '../text/wording.ts';
 import { HttpError } from './errors.ts';
 
 /** A JSON Schema, or another part of the OpenAPI document. */

@@ -20,18 +20,18 @@ import {
   MIN_CACHE_BYTES,
   MIN_FLUSH_MS,
 } from '../bounds.ts';
-import { type Clock, systemClock } from '../time/clock.ts';
 import { TokenError } from '../errors.ts';
 import type { TokenEvent } from '../events.ts';
 import { hasMethods } from '../ports/has-methods.ts';
 import type { LeaseStore } from '../ports/lease-store.ts';
-import { checkOptions, readOption, strict, wholeNumber } from './schemas.ts';
-import type { ScopeCatalog, TypedCatalog } from '../scope/index.ts';
 import type { TokenStore } from '../ports/token-store.ts';
-import type { Lifetime } from '../token/record.ts';
 import type { UsageStore } from '../ports/usage-store.ts';
+import type { ScopeCatalog, TypedCatalog } from '../scope/index.ts';
+import { type Clock, systemClock } from '../time/clock.ts';
+import type { Lifetime } from '../token/record.ts';
 import type { ForeignFormat } from '../values/foreign.ts';
 import type { KeyOptions } from '../values/keys.ts';
+import { checkOptions, readOption, strict, wholeNumber } from './schemas.ts';
 
 /** How a {@link TokenService} works. */
 export interface TokenServiceOptions<Entry extends string = string> {

@@ -16,25 +16,17 @@ import {
   MAX_UPKEEP_MS,
   MIN_UPKEEP_MS,
 } from '../bounds.ts';
-import { inTurns } from '../time/deadline.ts';
-import { parseDuration } from '../time/duration.ts';
 import { isTokenError, TokenError, type TokenErrorCode, unreadableOption } from '../errors.ts';
-import type {
-  DeriveInput,
-  ImportInput,
-  ImportReport,
-  IssueInput,
-  Read,
-  RefusedRow,
-} from './types.ts';
 import { readBlock } from '../limits/addresses.ts';
-import { isLong } from '../token/size.ts';
-import { readMetadata } from '../token/metadata.ts';
 import { editDistance } from '../scope/distance.ts';
 import { recallScope } from '../scope/grammar.ts';
 import { parseScope, type Scope } from '../scope/index.ts';
 import { parsedMembers, parseScopes } from '../scope/list.ts';
-import { ofMember, toTokenError } from './scope-refusals.ts';
+import { durationMessage, secondsMessage, shown, shownBlock, shownName } from '../text/wording.ts';
+import { inTurns } from '../time/deadline.ts';
+import { parseDuration } from '../time/duration.ts';
+import { isId } from '../token/id.ts';
+import { readMetadata } from '../token/metadata.ts';
 import {
   copyLimits,
   isAccount,
@@ -46,9 +38,17 @@ import {
   type TokenId,
   type TokenLimits,
 } from '../token/record.ts';
-import { isId } from '../token/id.ts';
+import { isLong } from '../token/size.ts';
 import { readDigest } from '../values/foreign.ts';
-import { durationMessage, secondsMessage, shown, shownBlock, shownName } from '../text/wording.ts';
+import { ofMember, toTokenError } from './scope-refusals.ts';
+import type {
+  DeriveInput,
+  ImportInput,
+  ImportReport,
+  IssueInput,
+  Read,
+  RefusedRow,
+} from './types.ts';
 
 /** The argument of an error function of zod. */
 interface Sent {

@@ -1,9 +1,9 @@
 import { MAX_DETAILS_LENGTH, MAX_NAMED_SCOPES } from '../bounds.ts';
 import { TokenError, type TokenErrorCode } from '../errors.ts';
 import { type RefusedScope, type ScopeError, safeParseScope } from '../scope/index.ts';
-import { likeness, parameterHint } from './scope-hints.ts';
-import { redact } from '../values/redact.ts';
 import { renameIn } from '../text/wording.ts';
+import { redact } from '../values/redact.ts';
+import { likeness, parameterHint } from './scope-hints.ts';
 
 /**
  * Turns an error of the scope module into a `TokenError`; returns any other error as it is.

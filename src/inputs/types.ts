@@ -1,6 +1,12 @@
 import type { TokenErrorCode } from '../errors.ts';
 import type { Scope } from '../scope/index.ts';
-import type { JsonObject, ListedState, ResealReport, TokenId, TokenLimits } from '../token/record.ts';
+import type {
+  JsonObject,
+  ListedState,
+  ResealReport,
+  TokenId,
+  TokenLimits,
+} from '../token/record.ts';
 
 /** The input of `issue`. */
 export interface IssueInput<Asked extends string = string> {

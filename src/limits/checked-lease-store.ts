@@ -1,7 +1,7 @@
 import { corruptLeases } from '../errors.ts';
+import { type StoreCallOptions, StoreCalls } from '../ports/calls.ts';
 import type { LeaseStore } from '../ports/lease-store.ts';
 import { isCount } from '../token/answers.ts';
-import { type StoreCallOptions, StoreCalls } from '../ports/calls.ts';
 
 type Wants = Parameters<LeaseStore['take']>[0];
 

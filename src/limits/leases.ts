@@ -8,8 +8,8 @@ import {
   MAX_EARLY_MS,
   MAX_LEASE,
 } from '../bounds.ts';
-import { withDeadline } from '../time/deadline.ts';
 import { storeOutage } from '../errors.ts';
+import { withDeadline } from '../time/deadline.ts';
 import { clearTimeout, delay, performance, queueMicrotask, setTimeout } from '../time/timers.ts';
 import type { TokenId, TokenLimits, TokenRecord } from '../token/record.ts';
 import type { CheckedLeaseStore } from './checked-lease-store.ts';

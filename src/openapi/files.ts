@@ -1,7 +1,7 @@
 import { DOCUMENT_DEADLINE_MS, MAX_DOCUMENT_BYTES } from '../bounds.ts';
-import { withDeadline } from '../time/deadline.ts';
 import { invalidOptions } from '../errors.ts';
 import { getOrMake } from '../scope/collections.ts';
+import { withDeadline } from '../time/deadline.ts';
 import { parseText } from './parser.ts';
 import { failed, type Result } from './problems.ts';
 

@@ -1,8 +1,8 @@
 import { isTokenError, unreadableOption } from '../errors.ts';
+import { isScopeError } from '../inputs/scope-refusals.ts';
 import type { ScopeCatalog } from '../scope/catalog.ts';
 import { type CatalogDiff, diffCatalogs, type TokenScopes } from '../scope/diff.ts';
 import type { Scope } from '../scope/grammar.ts';
-import { isScopeError } from '../inputs/scope-refusals.ts';
 import { operationsOf } from './document.ts';
 import { Entries, type OpenApiReading } from './entries.ts';
 import { Files, fileNameOf, readDocument, resolveRoot } from './files.ts';

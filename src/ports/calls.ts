@@ -1,5 +1,5 @@
-import { withDeadline } from '../time/deadline.ts';
 import { type StoreFailure, storeFailure } from '../errors.ts';
+import { withDeadline } from '../time/deadline.ts';
 
 /** How a store is called. */
 export interface StoreCallOptions {

@@ -1,5 +1,5 @@
-import type { ScanQuery } from './token-store.ts';
 import type { TokenId } from '../token/record.ts';
+import type { ScanQuery } from './token-store.ts';
 
 /** Uses of one token by one of its scopes since the last write. */
 export interface UseDelta {

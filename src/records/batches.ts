@@ -1,6 +1,6 @@
-import { nextTurn } from '../time/deadline.ts';
 import { isTokenError, TokenError } from '../errors.ts';
 import { notify } from '../events.ts';
+import { nextTurn } from '../time/deadline.ts';
 import { performance } from '../time/timers.ts';
 
 const MAX_HALVINGS = 3;

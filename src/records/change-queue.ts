@@ -1,8 +1,8 @@
 import { MAX_CHANGE_ATTEMPTS } from '../bounds.ts';
-import { nextTurn } from '../time/deadline.ts';
 import { TokenError } from '../errors.ts';
-import { isLong } from '../token/size.ts';
+import { nextTurn } from '../time/deadline.ts';
 import type { TokenId, TokenRecord } from '../token/record.ts';
+import { isLong } from '../token/size.ts';
 import type { CheckedStore } from './checked-store.ts';
 import type { RecordReader } from './reader.ts';
 

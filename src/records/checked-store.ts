@@ -1,4 +1,3 @@
-import { withDeadline } from '../time/deadline.ts';
 import {
   corruptStore,
   isTokenError,
@@ -20,8 +19,9 @@ import type {
   TokenStore,
   Unsubscribe,
 } from '../ports/token-store.ts';
-import { isCount } from '../token/answers.ts';
+import { withDeadline } from '../time/deadline.ts';
 import { performance } from '../time/timers.ts';
+import { isCount } from '../token/answers.ts';
 import { isRecord, type TokenId, type TokenRecord } from '../token/record.ts';
 import { readId } from '../values/value.ts';
 

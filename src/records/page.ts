@@ -1,7 +1,7 @@
-import { bytesOfLists } from '../token/size.ts';
 import type { PageQuery } from '../ports/token-store.ts';
 import { performance } from '../time/timers.ts';
 import { recordBytes, type TokenRecord } from '../token/record.ts';
+import { bytesOfLists } from '../token/size.ts';
 
 /** Collects records up to a number and a sum of bytes. */
 export class Page {

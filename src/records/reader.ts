@@ -1,9 +1,15 @@
 import { MAX_FOUND_TOGETHER } from '../bounds.ts';
 import { isTokenError } from '../errors.ts';
-import { copyMetadata } from '../token/metadata.ts';
 import type { Unsubscribe } from '../ports/token-store.ts';
 import { idleDelay, nextTick, performance, queueMicrotask, setImmediate } from '../time/timers.ts';
-import { copyLimits, frozenList, type Proof, type TokenId, type TokenRecord } from '../token/record.ts';
+import { copyMetadata } from '../token/metadata.ts';
+import {
+  copyLimits,
+  frozenList,
+  type Proof,
+  type TokenId,
+  type TokenRecord,
+} from '../token/record.ts';
 import { maskValue, type PresentedValue, proofOf } from '../values/value.ts';
 import type { ChangedIds, CheckedStore, Found } from './checked-store.ts';
 import { RecordWeights } from './weights.ts';

@@ -1,6 +1,6 @@
 import { MAX_SCANNED_TOKENS, SCAN_BUDGET_MS, SCANNED_BATCH } from '../bounds.ts';
-import { nextTurn } from '../time/deadline.ts';
 import type { PageQuery, Position } from '../ports/token-store.ts';
+import { nextTurn } from '../time/deadline.ts';
 import type { TokenRecord } from '../token/record.ts';
 import type { CheckedStore } from './checked-store.ts';
 import { isLast, Page, TimeBudget } from './page.ts';

@@ -1,7 +1,7 @@
 import type { Events } from '../events.ts';
+import type { UsageTotals } from '../ports/usage-store.ts';
 import { frozenList, stateOf, type Token, type TokenRecord } from '../token/record.ts';
 import type { UsageRecorder } from '../usage/recorder.ts';
-import type { UsageTotals } from '../ports/usage-store.ts';
 import { maskValue, type Values } from '../values/value.ts';
 
 /** Tells of each record whether it has not ended itself, but an ancestor of it has. */

@@ -1,5 +1,5 @@
-import { listWeight } from '../token/size.ts';
 import type { TokenRecord } from '../token/record.ts';
+import { listWeight } from '../token/size.ts';
 
 /** Measured: a record without its lists, with an empty compiled set. */
 const RECORD_BYTES = 1536;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { firstRequested, revoked } from '../token/revoked.ts';
 import type { PageQuery, TokenStore } from '../ports/token-store.ts';
 import { type JsonObject, TOKEN_STATES, type TokenId, type TokenRecord } from '../token/record.ts';
+import { firstRequested, revoked } from '../token/revoked.ts';
 import { contractCase } from './contract-case.ts';
 import {
   ALIKE_ACCOUNTS,

@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict';
-import { bytesOfLists } from '../token/size.ts';
-import { revoked } from '../token/revoked.ts';
-import type { CountQuery, PageQuery, PruneQuery, TokenCounts, TokenStore } from '../ports/token-store.ts';
+import type {
+  CountQuery,
+  PageQuery,
+  PruneQuery,
+  TokenCounts,
+  TokenStore,
+} from '../ports/token-store.ts';
 import { type RecordState, TOKEN_STATES, type TokenId, type TokenRecord } from '../token/record.ts';
+import { revoked } from '../token/revoked.ts';
+import { bytesOfLists } from '../token/size.ts';
 
 // Records for the contract, and the comparisons that its promises share.
 

@@ -1,5 +1,4 @@
 import { isTokenError, TokenError } from '../errors.ts';
-import { revoked } from '../token/revoked.ts';
 import type {
   CountQuery,
   PageQuery,
@@ -11,6 +10,7 @@ import type {
   TokenStore,
 } from '../ports/token-store.ts';
 import { isListed, LISTED_STATES, type TokenId, type TokenRecord } from '../token/record.ts';
+import { revoked } from '../token/revoked.ts';
 import {
   countOf,
   facts,

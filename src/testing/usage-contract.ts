@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { MAX_COUNTED_SCOPES } from '../bounds.ts';
-import type { TokenId } from '../token/record.ts';
 import {
   OTHER_SCOPES,
   type UsageDelta,
@@ -9,6 +8,7 @@ import {
   type UsageTotals,
   type UsedScope,
 } from '../ports/usage-store.ts';
+import type { TokenId } from '../token/record.ts';
 import { contractCase } from './contract-case.ts';
 import { idOf, farLater as later, range } from './records.ts';
 

@@ -1,5 +1,5 @@
-import { DAY_MS } from '../time/duration.ts';
 import { TokenError } from '../errors.ts';
+import { DAY_MS } from '../time/duration.ts';
 
 /** How one interface, such as HTTP, names members, by their names in the library. */
 export type Names = Readonly<Record<string, string>>;

@@ -1,7 +1,7 @@
 import { MAX_METADATA_BYTES, MAX_METADATA_DEPTH } from '../bounds.ts';
 import { placeOf } from '../text/json.ts';
-import { isObject, type JsonObject } from './record.ts';
 import { shown } from '../text/wording.ts';
+import { isObject, type JsonObject } from './record.ts';
 
 /**
  * A frozen copy of metadata, or what is wrong with it: it must be a JSON object of at most 4096 bytes

@@ -9,11 +9,11 @@ import {
   MAX_RECORD_BYTES,
 } from '../bounds.ts';
 import { TokenError } from '../errors.ts';
-import { bytesOfLists, listBytes } from './size.ts';
 import type { RequestReason, ScopeDiff } from '../scope/index.ts';
+import { inWords, secondsMessage, shownDate } from '../text/wording.ts';
 import { isCount, isTime } from './answers.ts';
 import { isAncestors, type TokenId } from './id.ts';
-import { inWords, secondsMessage, shownDate } from '../text/wording.ts';
+import { bytesOfLists, listBytes } from './size.ts';
 
 export type { TokenId };
 

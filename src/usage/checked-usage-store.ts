@@ -1,7 +1,5 @@
 import { corruptUsage, isTokenError } from '../errors.ts';
-import { isCount, isTime } from '../token/answers.ts';
 import { type StoreCallOptions, StoreCalls } from '../ports/calls.ts';
-import type { TokenId } from '../token/record.ts';
 import type {
   CountedTokens,
   UsageDelta,
@@ -10,6 +8,8 @@ import type {
   UsageTotals,
   UsedScope,
 } from '../ports/usage-store.ts';
+import { isCount, isTime } from '../token/answers.ts';
+import type { TokenId } from '../token/record.ts';
 import { totalsOf } from './counts.ts';
 
 /**

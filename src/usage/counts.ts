@@ -1,10 +1,10 @@
-import type { TokenId, TokenRecord } from '../token/record.ts';
 import {
   OTHER_SCOPES,
   type UsageRecord,
   type UsageTotals,
   type UsedScope,
 } from '../ports/usage-store.ts';
+import type { TokenId, TokenRecord } from '../token/record.ts';
 
 /** How often, and when last, a scope of a token allowed something. */
 export interface ScopeUsage {

@@ -1,8 +1,8 @@
-import { DAY_MS } from '../time/duration.ts';
+import type { UsageRecord } from '../ports/usage-store.ts';
 import { pathTextOf, type Scope } from '../scope/grammar.ts';
 import type { ScopeSet } from '../scope/set.ts';
+import { DAY_MS } from '../time/duration.ts';
 import type { Token, TokenRecord } from '../token/record.ts';
-import type { UsageRecord } from '../ports/usage-store.ts';
 import { adviceOn } from './advice.ts';
 import { totalsOf } from './counts.ts';
 

@@ -5,14 +5,14 @@ import {
   USAGE_BATCH,
   USAGE_PASS_MS,
 } from '../bounds.ts';
-import { nextTurn } from '../time/deadline.ts';
-import { DAY_MS } from '../time/duration.ts';
 import { TokenError } from '../errors.ts';
 import type { Events } from '../events.ts';
+import type { UsageStore, UsageTotals } from '../ports/usage-store.ts';
 import type { ScopeSet } from '../scope/set.ts';
+import { nextTurn } from '../time/deadline.ts';
+import { DAY_MS } from '../time/duration.ts';
 import { clearTimeout, performance, setTimeout } from '../time/timers.ts';
 import type { TokenId, TokenRecord } from '../token/record.ts';
-import type { UsageStore, UsageTotals } from '../ports/usage-store.ts';
 import { adviceOn, type TokenAdvice } from './advice.ts';
 import { CheckedUsageStore } from './checked-usage-store.ts';
 import {

@@ -1,5 +1,5 @@
-import type { TokenId } from '../token/record.ts';
 import type { UsageDelta, UsageRecord } from '../ports/usage-store.ts';
+import type { TokenId } from '../token/record.ts';
 
 /** A count that is not written yet. */
 export interface Entry {

@@ -1,7 +1,7 @@
 import { MAX_FOREIGN_LENGTH, MIN_FOREIGN_LENGTH } from '../bounds.ts';
 import { invalidOptions } from '../errors.ts';
-import { isFormatName, type TokenId, type TokenRecord } from '../token/record.ts';
 import { ID_LENGTH } from '../token/id.ts';
+import { isFormatName, type TokenId, type TokenRecord } from '../token/record.ts';
 import { ALPHABET, type PresentedValue } from './format.ts';
 import { sha256 } from './hmac.ts';
 

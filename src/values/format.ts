@@ -1,5 +1,5 @@
-import type { TokenId } from '../token/record.ts';
 import { ID_LENGTH } from '../token/id.ts';
+import type { TokenId } from '../token/record.ts';
 
 /**
  * The form of a value: `<prefix>_<version><kid><id><secret><checksum>`, where everything after the

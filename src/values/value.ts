@@ -2,8 +2,8 @@ import * as crypto from 'node:crypto';
 import { customRandom } from 'nanoid';
 import { MAX_FOREIGN_LENGTH } from '../bounds.ts';
 import { copyText } from '../text/copy.ts';
-import type { Proof, TokenId, TokenRecord } from '../token/record.ts';
 import { ID_LENGTH, isId } from '../token/id.ts';
+import type { Proof, TokenId, TokenRecord } from '../token/record.ts';
 import { checkFormats, type ForeignFormat, readForeign } from './foreign.ts';
 import {
   ALPHABET,

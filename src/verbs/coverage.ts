@@ -1,9 +1,9 @@
-import { inTurns } from '../time/deadline.ts';
+import { askCatalog } from '../access/catalogs.ts';
+import { lostScopes } from '../access/rights.ts';
 import { type Scope, type ScopeCatalog, ScopeSet } from '../scope/index.ts';
 import { OverlapIndex, patternsOf } from '../scope/overlap.ts';
 import { inSteps } from '../scope/steps.ts';
-import { askCatalog } from '../access/catalogs.ts';
-import { lostScopes } from '../access/rights.ts';
+import { inTurns } from '../time/deadline.ts';
 
 /** How the scopes of a token relate to a catalog. */
 export interface Coverage {

@@ -1,14 +1,11 @@
 import { checkSize } from '../access/change.ts';
-import { ancestryOf, type Bounds, expandWithin, expiryWithin } from '../access/narrowing.ts';
 import { type Ancestors, hasEnded } from '../access/lineage.ts';
-import { inTurns } from '../time/deadline.ts';
-import { endDeadDescendants } from './descendants.ts';
+import { ancestryOf, type Bounds, expandWithin, expiryWithin } from '../access/narrowing.ts';
 import { isTokenError, TokenError } from '../errors.ts';
 import type { DeriveInput, Read } from '../inputs/types.ts';
-import { holderOf } from './issue.ts';
 import { checkLimitsWithin } from '../limits/within.ts';
-import type { ServiceParts } from './parts.ts';
 import { tokenOf } from '../records/token-view.ts';
+import { inTurns } from '../time/deadline.ts';
 import {
   askedExpiry,
   expiryAfter,
@@ -16,6 +13,9 @@ import {
   type TokenId,
   type TokenRecord,
 } from '../token/record.ts';
+import { endDeadDescendants } from './descendants.ts';
+import { holderOf } from './issue.ts';
+import type { ServiceParts } from './parts.ts';
 
 /** Issues a token that may do no more than the token of a value may do now. */
 export async function derived(

@@ -1,9 +1,9 @@
 import { type Ancestors, hasEnded } from '../access/lineage.ts';
 import { MAX_COUNTED_DESCENDANTS, MAX_REVOKED_TOGETHER } from '../bounds.ts';
-import { nextTurn } from '../time/deadline.ts';
-import type { ServiceParts } from './parts.ts';
 import type { Position } from '../ports/token-store.ts';
+import { nextTurn } from '../time/deadline.ts';
 import type { TokenId, TokenRecord } from '../token/record.ts';
+import type { ServiceParts } from './parts.ts';
 
 /** A token by which its descendants are found. */
 type Ancestor = Pick<TokenRecord, 'id' | 'account' | 'ancestors'>;

@@ -3,14 +3,14 @@ import { expandFor } from '../access/rights.ts';
 import { IMPORT_STEP } from '../bounds.ts';
 import { corruptStore, isTokenError, TokenError } from '../errors.ts';
 import { notify } from '../events.ts';
-import type { ImportInput, ImportManyOptions, ImportReport, Read } from '../inputs/types.ts';
-import { holderOf } from './issue.ts';
-import type { ServiceParts } from './parts.ts';
-import { tokenOf } from '../records/token-view.ts';
 import { readInput } from '../inputs/schemas.ts';
+import type { ImportInput, ImportManyOptions, ImportReport, Read } from '../inputs/types.ts';
+import { tokenOf } from '../records/token-view.ts';
+import { shown } from '../text/wording.ts';
 import { checkExpiry, type Token, type TokenId, type TokenRecord } from '../token/record.ts';
 import { importedValue } from '../values/foreign.ts';
-import { shown } from '../text/wording.ts';
+import { holderOf } from './issue.ts';
+import type { ServiceParts } from './parts.ts';
 
 /** A row that was read: the record to import, or the error with which it is refused. */
 interface ReadRow {

@@ -1,9 +1,9 @@
 import { checkSize } from '../access/change.ts';
-import type { ServiceParts } from './parts.ts';
+import type { QuotaHolder } from '../ports/token-store.ts';
 import type { NewRecord } from '../records/account-records.ts';
 import { tokenOf } from '../records/token-view.ts';
-import type { QuotaHolder } from '../ports/token-store.ts';
 import type { IssuedToken, TokenRecord } from '../token/record.ts';
+import type { ServiceParts } from './parts.ts';
 
 /**
  * Stores a new token if the quotas of its account allow it, and emits `issued`.

@@ -3,25 +3,25 @@ import { AccountCatalogs } from '../access/catalogs.ts';
 import { CompiledScopes } from '../access/compiled-scopes.ts';
 import { Decider } from '../access/decision.ts';
 import { Lineages } from '../access/lineage.ts';
-import { steadyClock } from '../time/clock.ts';
 import { corruptStore } from '../errors.ts';
 import { Events } from '../events.ts';
+import { type Quotas, readOptions } from '../inputs/options.ts';
+import { deriveInput, importInput, issueInput, readOption } from '../inputs/schemas.ts';
 import type { DeriveInput, ImportInput, IssueInput, Read } from '../inputs/types.ts';
 import { Limits } from '../limits/limits.ts';
-import { type Quotas, readOptions } from '../inputs/options.ts';
-import { QuotaKeeper } from './quotas.ts';
 import { AccountRecords } from '../records/account-records.ts';
 import { CheckedStore } from '../records/checked-store.ts';
 import { ClockEvidence } from '../records/clock-evidence.ts';
 import { RecordReader } from '../records/reader.ts';
 import { Rotations } from '../records/rotation.ts';
 import { TokenView } from '../records/token-view.ts';
-import { deriveInput, importInput, issueInput, readOption } from '../inputs/schemas.ts';
+import { steadyClock } from '../time/clock.ts';
 import type { Lifetime } from '../token/record.ts';
 import { UsageRecorder } from '../usage/recorder.ts';
 import { KeyRing } from '../values/keys.ts';
 import { checkPrefix } from '../values/prefix.ts';
 import { Values } from '../values/value.ts';
+import { QuotaKeeper } from './quotas.ts';
 
 /** The parts that the methods of a service work with. */
 export interface ServiceParts {

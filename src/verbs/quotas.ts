@@ -8,10 +8,10 @@ import {
 } from '../bounds.ts';
 import type { TokenError } from '../errors.ts';
 import type { Quotas } from '../inputs/options.ts';
+import type { QuotaHolder, TokenCounts } from '../ports/token-store.ts';
 import { inBatches } from '../records/batches.ts';
 import type { CheckedStore } from '../records/checked-store.ts';
 import type { ClockEvidence } from '../records/clock-evidence.ts';
-import type { QuotaHolder, TokenCounts } from '../ports/token-store.ts';
 import { performance } from '../time/timers.ts';
 import type { TokenId } from '../token/record.ts';
 

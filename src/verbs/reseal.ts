@@ -1,10 +1,10 @@
 import { MAX_RESEAL_ATTEMPTS, WRITTEN_TOGETHER } from '../bounds.ts';
 import { notify } from '../events.ts';
+import type { CheckedStore } from '../records/checked-store.ts';
+import { stepsOf } from '../records/steps.ts';
 import type { ResealReport, TokenRecord } from '../token/record.ts';
 import type { KeyRing } from '../values/keys.ts';
 import { resealedBox } from '../values/value.ts';
-import type { CheckedStore } from '../records/checked-store.ts';
-import { stepsOf } from '../records/steps.ts';
 
 type Outcome = 'resealed' | 'unreadable' | 'missed' | 'current';
 

@@ -1,19 +1,19 @@
-import { CatalogCoverage, type Coverage } from './coverage.ts';
 import { MAX_PAGE_FINDINGS, MAX_RECORD_BYTES, REVIEW_BUDGET_MS } from '../bounds.ts';
-import { Turns } from '../time/deadline.ts';
-import { DAY_MS } from '../time/duration.ts';
 import { notify } from '../events.ts';
 import type { ReviewInput, ReviewPageInput } from '../inputs/types.ts';
-import { listBytes } from '../token/size.ts';
-import type { ServiceParts } from './parts.ts';
 import { readCursor, writeCursor } from '../records/cursor.ts';
 import { accountStepsOf, stepsOf } from '../records/steps.ts';
 import { usedTokenOf } from '../records/token-view.ts';
 import type { ScopeCatalog, ScopeSet } from '../scope/index.ts';
+import { Turns } from '../time/deadline.ts';
+import { DAY_MS } from '../time/duration.ts';
 import { performance } from '../time/timers.ts';
 import { isExpired, type TokenRecord } from '../token/record.ts';
+import { listBytes } from '../token/size.ts';
 import { allUses, totalsOf } from '../usage/counts.ts';
 import { findingsOn, type ReviewAges, type TokenFinding } from '../usage/findings.ts';
+import { CatalogCoverage, type Coverage } from './coverage.ts';
+import type { ServiceParts } from './parts.ts';
 
 /** Findings about some tokens of an account, and the cursor of the next page if there may be more. */
 export interface FindingPage {

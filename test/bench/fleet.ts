@@ -4,9 +4,10 @@
 // What it assumes: requests reach each node as a Poisson process, all nodes at the same rate; a node looks
 // at its requests once in a millisecond; the store answers after the round trip, whatever its load, and in
 // the order of the calls; clocks agree; nobody is killed.
-import type { LeaseStore, LeaseWant, UnspentLease } from '../../src/ports/lease-store.ts';
+
 import { CheckedLeaseStore } from '../../src/limits/checked-lease-store.ts';
 import { Leases } from '../../src/limits/leases.ts';
+import type { LeaseStore, LeaseWant, UnspentLease } from '../../src/ports/lease-store.ts';
 import type { TokenId, TokenRecord } from '../../src/token/record.ts';
 
 const SECONDS = Number(process.env['SECONDS'] ?? 4);

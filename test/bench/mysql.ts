@@ -2,8 +2,8 @@
 // `node test/bench/mysql.ts`, on a MariaDB of its own (TOKENS=200000 fills it faster).
 import { createHash } from 'node:crypto';
 import { createPool, type Pool, type RowDataPacket } from 'mysql2';
-import { TokenService } from '../../src/service.ts';
 import type { Position } from '../../src/ports/token-store.ts';
+import { TokenService } from '../../src/service.ts';
 import { MysqlTokenStore, migrate } from '../../src/stores/mysql/index.ts';
 import { COLUMNS, toValues } from '../../src/stores/shared/rows.ts';
 import type { TokenId, TokenRecord } from '../../src/token/record.ts';

@@ -2,8 +2,8 @@
 // one run: `node test/bench/postgres.ts`, on a server of its own (TOKENS=200000 fills it
 // faster). `ROWS=10000000` measures the growth up to that many rows.
 import { Pool } from 'pg';
-import { TokenService } from '../../src/service.ts';
 import type { Position } from '../../src/ports/token-store.ts';
+import { TokenService } from '../../src/service.ts';
 import { migrate, PostgresTokenStore } from '../../src/stores/postgres/index.ts';
 import { COLUMNS, toValues } from '../../src/stores/shared/rows.ts';
 import type { TokenId, TokenRecord } from '../../src/token/record.ts';

@@ -2,8 +2,8 @@
 // on servers of its own (TOKENS=1000000 for the long one).
 import { Cluster, Redis } from 'ioredis';
 import { createClient, createCluster } from 'redis';
-import { TokenService } from '../../src/service.ts';
 import type { Position, TokenStore } from '../../src/ports/token-store.ts';
+import { TokenService } from '../../src/service.ts';
 import { type RedisClient, RedisTokenStore } from '../../src/stores/redis/index.ts';
 import { entryOf, KeySpace } from '../../src/stores/redis/layout.ts';
 import { encodeRecord } from '../../src/stores/redis/record-codec.ts';

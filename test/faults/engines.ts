@@ -6,11 +6,11 @@ import { Cluster, Redis } from 'ioredis';
 import { createPool } from 'mysql2';
 import pg from 'pg';
 import { createClient, createCluster } from 'redis';
-import { withDeadline } from '../../src/time/deadline.ts';
 import type { TokenStore } from '../../src/index.ts';
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
 import { RedisTokenStore } from '../../src/stores/redis/index.ts';
+import { withDeadline } from '../../src/time/deadline.ts';
 import { type Engine, isInstalled, type Server, startCluster, startServer } from '../servers.ts';
 
 /** One server, or those of a cluster. */

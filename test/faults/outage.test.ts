@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { withDeadline } from '../../src/time/deadline.ts';
 import { generateKey, MemoryTokenStore, TokenService, type TokenStore } from '../../src/index.ts';
 import { faults, type StoreFault, withFaults } from '../../src/testing/index.ts';
+import { withDeadline } from '../../src/time/deadline.ts';
 import type { Server } from '../servers.ts';
 import * as engines from './engines.ts';
 import {

@@ -1,8 +1,8 @@
 // Checks of a service while its store is down and after it is back, which report what is violated.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
-import { withDeadline } from '../../src/time/deadline.ts';
 import { type IssuedToken, isTokenError, type TokenService } from '../../src/index.ts';
+import { withDeadline } from '../../src/time/deadline.ts';
 import { NO_ID, OTHER_SCOPE, SCOPE } from '../support.ts';
 
 /** The deadline of the tested services. */

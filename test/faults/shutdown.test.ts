@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { engines, newStore } from '../app/server/databases.ts';
 import { ACCOUNT, newFolder, serve } from '../app/cli/support.ts';
+import { engines, newStore } from '../app/server/databases.ts';
 
 const KEEP_ALIVE = 32;
 const PER_CALL = 2;

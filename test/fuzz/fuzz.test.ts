@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { readBasic } from '../../src/http/sign-in/basic-auth.ts';
 import { bearerGuard, tokenHandler } from '../../src/http/index.ts';
+import { readBasic } from '../../src/http/sign-in/basic-auth.ts';
 import { type ScopeRequest, ScopeSet, safeParseScope } from '../../src/scope/index.ts';
 import { BLOCK, blocksOf, fuzz } from './fuzz.ts';
 import { Random } from './random.ts';

@@ -1,7 +1,8 @@
 // Everything that takes input from strangers, with the rules that must hold for any input. Inputs are valid
 // ones with a few small defects: the first check would refuse entirely random ones.
-import { readBasic } from '../../src/http/sign-in/basic-auth.ts';
+
 import { bearerGuard, type GuardedRequest, tokenHandler } from '../../src/http/index.ts';
+import { readBasic } from '../../src/http/sign-in/basic-auth.ts';
 import {
   isTokenError,
   MemoryTokenStore,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { parseScope, ScopeCatalog, safeParseScope } from '../../src/scope/index.ts';
 import { likeness, parameterHint } from '../../src/inputs/scope-hints.ts';
+import { parseScope, ScopeCatalog, safeParseScope } from '../../src/scope/index.ts';
 import { refusalOf, SCOPE, setUp } from '../support.ts';
 
 const FORM = 'a scope here is METHOD:domain/path, such as';

@@ -1,5 +1,5 @@
-import type { LeaseStore, LeaseWant, UnspentLease } from '../../src/ports/lease-store.ts';
 import type { TokenServiceOptions } from '../../src/inputs/options.ts';
+import type { LeaseStore, LeaseWant, UnspentLease } from '../../src/ports/lease-store.ts';
 import { type Setting, setUp } from '../support.ts';
 
 /** A lease store in memory that records its calls, and fails when a test wants it to. */

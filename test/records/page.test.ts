@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { listBytes } from '../../src/token/size.ts';
 import { isLast, Page } from '../../src/records/page.ts';
 import { recordBytes, type TokenRecord } from '../../src/token/record.ts';
+import { listBytes } from '../../src/token/size.ts';
 import { newRecord } from '../stores/support.ts';
 
 const [one, two, three] = ['1', '2', '3'].map((label) => newRecord(label)) as [

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { listWeight } from '../../src/token/size.ts';
 import { RecordWeights } from '../../src/records/weights.ts';
 import type { TokenRecord } from '../../src/token/record.ts';
+import { listWeight } from '../../src/token/size.ts';
 import { newRecord } from '../stores/support.ts';
 
 const LIST = Object.freeze(['GET:shop.example/orders', 'POST:shop.example/orders']);

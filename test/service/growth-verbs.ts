@@ -1,8 +1,8 @@
 // What can be done to a token, and at what sizes its cost is measured: for a token of any generation.
 import { onTestFinished } from 'vitest';
+import type { TokenStore } from '../../src/ports/token-store.ts';
 import { ScopeCatalog } from '../../src/scope/index.ts';
 import { TokenService } from '../../src/service.ts';
-import type { TokenStore } from '../../src/ports/token-store.ts';
 import { manualClock } from '../../src/testing/index.ts';
 import type { IssuedToken, TokenId } from '../../src/token/record.ts';
 import type { CallSurface } from '../growth.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { TokenStore } from '../../src/ports/token-store.ts';
 import { covers, overlaps } from '../../src/scope/index.ts';
 import type { TokenService } from '../../src/service.ts';
-import type { TokenStore } from '../../src/ports/token-store.ts';
 import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { manualClock } from '../../src/testing/index.ts';

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { TokenService } from '../../src/service.ts';
 import type { TokenStore } from '../../src/ports/token-store.ts';
+import { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { manualClock } from '../../src/testing/index.ts';
 import type { TokenId } from '../../src/token/record.ts';

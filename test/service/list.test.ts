@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ListInput } from '../../src/inputs/types.ts';
-import type { TokenService } from '../../src/service.ts';
 import type { PageQuery, PurgeQuery } from '../../src/ports/token-store.ts';
+import type { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import type { Token, TokenId } from '../../src/token/record.ts';
 import { newRecord } from '../stores/support.ts';

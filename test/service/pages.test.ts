@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { nextTurn } from '../../src/time/deadline.ts';
 import type { ListInput } from '../../src/inputs/types.ts';
-import type { TokenService } from '../../src/service.ts';
 import type { PageQuery } from '../../src/ports/token-store.ts';
+import type { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
+import { nextTurn } from '../../src/time/deadline.ts';
 import { recordBytes, type Token } from '../../src/token/record.ts';
 import { codeOf, OTHER_SCOPE, RecordingStore, SCOPE, setUp } from '../support.ts';
 

@@ -1,14 +1,14 @@
 import { describe, expect, it, vi } from 'vitest';
 import { MAX_RECORD_BYTES } from '../../src/bounds.ts';
 import type { TokenEvent } from '../../src/events.ts';
-import { listBytes } from '../../src/token/size.ts';
 import type { QuotaOptions } from '../../src/inputs/options.ts';
+import type { CountQuery } from '../../src/ports/token-store.ts';
 import { ScopeCatalog } from '../../src/scope/index.ts';
 import { TokenService } from '../../src/service.ts';
-import type { CountQuery } from '../../src/ports/token-store.ts';
 import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
 import { recordBytes } from '../../src/token/record.ts';
+import { listBytes } from '../../src/token/size.ts';
 import {
   allOf,
   codeOf,

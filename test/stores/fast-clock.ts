@@ -1,5 +1,5 @@
-import { TokenService } from '../../src/service.ts';
 import type { TokenStore } from '../../src/ports/token-store.ts';
+import { TokenService } from '../../src/service.ts';
 import { manualClock } from '../../src/testing/index.ts';
 import { K1, SCOPE } from '../support.ts';
 

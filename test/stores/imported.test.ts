@@ -8,12 +8,12 @@ import { Pool } from 'pg';
 import { generateAPIKey } from 'prefixed-api-key';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { storeTarget } from '../../src/app/server/stores/open.ts';
-import { TokenService } from '../../src/service.ts';
 import type { TokenStore } from '../../src/ports/token-store.ts';
+import { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { formats } from '../../src/values/foreign.ts';
-import { engines, newStore } from '../app/server/databases.ts';
 import { newFolder } from '../app/cli/support.ts';
+import { engines, newStore } from '../app/server/databases.ts';
 import type { Engine } from '../servers.ts';
 import { K1, SCOPE, spoiled } from '../support.ts';
 

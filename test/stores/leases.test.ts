@@ -2,9 +2,8 @@ import { copyFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { Clock } from '../../src/time/clock.ts';
-import type { LeaseStore, LeaseWant, UnspentLease } from '../../src/ports/lease-store.ts';
 import { windowOf, windowStart } from '../../src/limits/windows.ts';
+import type { LeaseStore, LeaseWant, UnspentLease } from '../../src/ports/lease-store.ts';
 import { MemoryLeaseStore } from '../../src/stores/memory/leases.ts';
 import {
   SqliteLeaseStore,
@@ -12,6 +11,7 @@ import {
   SqliteUsageStore,
 } from '../../src/stores/sqlite/index.ts';
 import { leaseContract, manualClock } from '../../src/testing/index.ts';
+import type { Clock } from '../../src/time/clock.ts';
 import { codeOf, SCOPE, setUp } from '../support.ts';
 import { newFile, opened, PLACES } from './sqlite/handles.ts';
 

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
-import { revoked } from '../../src/token/revoked.ts';
 import type { TokenStore } from '../../src/ports/token-store.ts';
 import type { TokenRecord } from '../../src/token/record.ts';
+import { revoked } from '../../src/token/revoked.ts';
 import { newRecord } from './support.ts';
 
 /** About 6 kB as JSON; the length is the same for every mark of one character. */

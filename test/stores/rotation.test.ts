@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { MAX_LIFETIME_SECONDS } from '../../src/bounds.ts';
-import { DAY_MS } from '../../src/time/duration.ts';
 import { TokenService } from '../../src/service.ts';
 import { manualClock } from '../../src/testing/index.ts';
+import { DAY_MS } from '../../src/time/duration.ts';
 import { faultsOf, SCHEDULES } from '../service/rotation-schedules.ts';
 import { K1, SCOPE } from '../support.ts';
 import { ENGINES, opened } from './engine-places.ts';

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { generateKey, MemoryTokenStore, TokenService, type UsageStore } from '../../src/index.ts';
+import type { UsageDelta } from '../../src/ports/usage-store.ts';
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
 import { usageContract } from '../../src/testing/index.ts';
 import type { TokenId } from '../../src/token/record.ts';
-import type { UsageDelta } from '../../src/ports/usage-store.ts';
 import { codeOf, SCOPE } from '../support.ts';
 import {
   type DatabaseHost,

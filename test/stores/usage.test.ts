@@ -1,11 +1,11 @@
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import type { UsageDelta, UsageStore } from '../../src/ports/usage-store.ts';
 import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
 import { SqliteTokenStore, SqliteUsageStore } from '../../src/stores/sqlite/index.ts';
 import { manualClock, usageContract } from '../../src/testing/index.ts';
 import type { TokenId } from '../../src/token/record.ts';
-import type { UsageDelta, UsageStore } from '../../src/ports/usage-store.ts';
 import { codeOf } from '../support.ts';
 import { newFile, opened, PLACES } from './sqlite/handles.ts';
 

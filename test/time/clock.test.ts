@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type Clock, steadyClock, systemClock } from '../../src/time/clock.ts';
 import { manualClock } from '../../src/testing/index.ts';
+import { type Clock, steadyClock, systemClock } from '../../src/time/clock.ts';
 
 const HOUR = 3600;
 

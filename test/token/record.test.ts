@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_LIFETIME_SECONDS } from '../../src/bounds.ts';
 import { isTokenError } from '../../src/errors.ts';
-import { copyMetadata, readMetadata } from '../../src/token/metadata.ts';
 import { secondsField } from '../../src/inputs/schemas.ts';
+import { copyMetadata, readMetadata } from '../../src/token/metadata.ts';
 import {
   checkExpiry,
   expiryAfter,

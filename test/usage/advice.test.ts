@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { UsageDelta } from '../../src/ports/usage-store.ts';
 import { ScopeSet } from '../../src/scope/index.ts';
 import { TokenService } from '../../src/service.ts';
 import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
 import type { TokenAdvice } from '../../src/usage/advice.ts';
 import { Tally } from '../../src/usage/tally.ts';
-import type { UsageDelta } from '../../src/ports/usage-store.ts';
 import { K1, NO_ID, OTHER_SCOPE, refusalOf, SCOPE, setUp } from '../support.ts';
 import { setUpUsage, type UsageSetting, verifyTimes } from './support.ts';
 

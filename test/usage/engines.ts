@@ -4,11 +4,11 @@ import { once } from 'node:events';
 import { Cluster, Redis } from 'ioredis';
 import { createPool } from 'mysql2';
 import pg from 'pg';
+import type { UsageStore } from '../../src/ports/usage-store.ts';
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
 import { RedisUsageStore } from '../../src/stores/redis/index.ts';
 import { SqliteUsageStore } from '../../src/stores/sqlite/index.ts';
-import type { UsageStore } from '../../src/ports/usage-store.ts';
 import type { Engine } from '../servers.ts';
 
 /** A store over a connection of its own. */

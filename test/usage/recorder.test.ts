@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { TokenError } from '../../src/errors.ts';
 import { Events, type TokenEvent } from '../../src/events.ts';
+import type { UsageDelta } from '../../src/ports/usage-store.ts';
 import { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import type { TokenId } from '../../src/token/record.ts';
 import { UsageRecorder } from '../../src/usage/recorder.ts';
-import type { UsageDelta } from '../../src/ports/usage-store.ts';
 import { codeOf, K1, SCOPE } from '../support.ts';
 import {
   FLUSH_MS,

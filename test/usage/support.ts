@@ -1,10 +1,10 @@
 import { expect, vi } from 'vitest';
-import { nextTurn } from '../../src/time/deadline.ts';
 import type { TokenEvent } from '../../src/events.ts';
 import type { TokenServiceOptions } from '../../src/inputs/options.ts';
-import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
-import type { IssuedToken, TokenId } from '../../src/token/record.ts';
 import type { UsageDelta, UsageRecord, UsageStore } from '../../src/ports/usage-store.ts';
+import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
+import { nextTurn } from '../../src/time/deadline.ts';
+import type { IssuedToken, TokenId } from '../../src/token/record.ts';
 import { OTHER_SCOPE, SCOPE, type Setting, setUp } from '../support.ts';
 
 type UsageMethod = 'add' | 'read' | 'forget' | 'close';

@@ -1,6 +1,6 @@
-import { nearest, usageError } from '../terminal/errors.ts';
 import { isServiceLink } from '../server/service-links.ts';
 import { VARIABLES } from '../server/settings.ts';
+import { nearest, usageError } from '../terminal/errors.ts';
 
 const PREFIX = 'TOKENWRIGHT_';
 

@@ -1,6 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { setTimeout } from '../../time/timers.ts';
-import { checkVariables, quoteWarnings } from './check-variables.ts';
+import { theLog } from '../server/logs/log.ts';
 import { nearest, usageError } from '../terminal/errors.ts';
 import {
   count,
@@ -12,7 +12,7 @@ import {
   showExample,
   wrapUsage,
 } from '../terminal/layout.ts';
-import { theLog } from '../server/logs/log.ts';
+import { checkVariables, quoteWarnings } from './check-variables.ts';
 
 /** The result of a command, for people and for programs. */
 export interface Outcome {

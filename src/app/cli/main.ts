@@ -1,8 +1,7 @@
 #!/usr/bin/env node
 import packageJson from '../../../package.json' with { type: 'json' };
-import { asksForHelp, type Command, endSoon } from './command.ts';
-import { EXPLAIN } from './commands/explain.ts';
-import { COMMANDS, commandsOf, GROUPS, SERVICE_COMMANDS } from './commands/index.ts';
+import { theLog } from '../server/logs/log.ts';
+import { SERVE_FLAGS } from '../server/settings.ts';
 import { describeError } from '../terminal/error-message.ts';
 import { CliError, nearest, usageError } from '../terminal/errors.ts';
 import {
@@ -14,9 +13,10 @@ import {
   showExample,
   wrap,
 } from '../terminal/layout.ts';
-import { theLog } from '../server/logs/log.ts';
+import { asksForHelp, type Command, endSoon } from './command.ts';
+import { EXPLAIN } from './commands/explain.ts';
+import { COMMANDS, commandsOf, GROUPS, SERVICE_COMMANDS } from './commands/index.ts';
 import { Parts } from './parts.ts';
-import { SERVE_FLAGS } from '../server/settings.ts';
 
 const NEGATIVE = 3;
 

@@ -1,5 +1,5 @@
-import type { Part } from './command.ts';
 import { indent, jsonText } from '../terminal/layout.ts';
+import type { Part } from './command.ts';
 
 /** Prints an answer part by part: the texts below each other, or the elements of a JSON array. */
 export class Parts {

@@ -4,9 +4,9 @@ import { type PublicFile, publicFile, publicHandler } from '../../http/public-fi
 import type { HttpRequest } from '../../http/request.ts';
 import { COMMON_HEADERS, type WholeResponse } from '../../http/responses.ts';
 import { checkOptions, strict } from '../../inputs/schemas.ts';
-import { type ConsoleTexts, ENGLISH_TEXTS } from './page/texts.ts';
 import { type Asset, pageAssets } from './assets.ts';
 import { directionOf } from './direction.ts';
+import { type ConsoleTexts, ENGLISH_TEXTS } from './page/texts.ts';
 import { translation } from './texts-schema.ts';
 
 /** The options of `tokenConsole`. */

@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { isTokenError } from '../../errors.ts';
 import { forwardedAddress } from '../../http/forwarded-address.ts';
 import type { GuardedRequest } from '../../http/guard/guard.ts';
-import { remoteAddress } from '../../http/sign-in/login-limiter.ts';
 import { ownForms } from '../../http/request.ts';
+import { remoteAddress } from '../../http/sign-in/login-limiter.ts';
 import { usageError } from '../terminal/errors.ts';
 import type { ServeSettings } from './settings.ts';
 

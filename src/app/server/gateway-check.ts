@@ -8,12 +8,12 @@ import {
   bearerGuard,
   type GuardOutcome,
 } from '../../http/guard/guard.ts';
-import { COMMON_HEADERS } from '../../http/responses.ts';
 import { sendByNode, sendResponse } from '../../http/node/sending.ts';
+import { COMMON_HEADERS } from '../../http/responses.ts';
 import type { TokenService } from '../../service.ts';
-import { rootNameOf } from './files/catalog-files.ts';
-import { clientOfGateway } from './client-address.ts';
 import { usageError } from '../terminal/errors.ts';
+import { clientOfGateway } from './client-address.ts';
+import { rootNameOf } from './files/catalog-files.ts';
 import type { Page } from './pages/pages.ts';
 import type { ServeSettings } from './settings.ts';
 

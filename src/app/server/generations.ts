@@ -2,37 +2,37 @@ import type { RequestListener } from 'node:http';
 import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js';
 import { FAILURES_SECONDS, MAX_FAILURES_OF_ADDRESS, MAX_FAILURES_OF_USER } from '../../bounds.ts';
 import { isTokenError } from '../../errors.ts';
+import { tokenHandler } from '../../http/handler.ts';
+import type { TokenHandlerOptions } from '../../http/handler-options.ts';
+import { originForm, toNodeListener } from '../../http/node/listener.ts';
+import { ownForms } from '../../http/request.ts';
 import {
   type Authenticate,
   type FixedAccount,
   type FixedAccountsOptions,
   fixedAccounts,
 } from '../../http/sign-in/basic-auth.ts';
-import { tokenHandler } from '../../http/handler.ts';
-import type { TokenHandlerOptions } from '../../http/handler-options.ts';
 import { type FailureLimiter, failureLimiter } from '../../http/sign-in/login-limiter.ts';
-import { originForm, toNodeListener } from '../../http/node/listener.ts';
-import { ownForms } from '../../http/request.ts';
 import type { SignIn } from '../../http/sign-in/sign-in.ts';
-import type { LeaseStore } from '../../ports/lease-store.ts';
 import type { TokenServiceOptions } from '../../inputs/options.ts';
-import { TokenService } from '../../service.ts';
+import type { LeaseStore } from '../../ports/lease-store.ts';
 import type { TokenStore } from '../../ports/token-store.ts';
 import type { UsageStore } from '../../ports/usage-store.ts';
-import { renewFirstAccount } from './files/account-files.ts';
-import type { Audit } from './logs/audit.ts';
+import { TokenService } from '../../service.ts';
+import { usageError } from '../terminal/errors.ts';
 import { type CallObserver, NO_ROUTE, observeCall } from './calls.ts';
 import { callerAddress } from './client-address.ts';
-import { consolePage } from './pages/console-page.ts';
-import { ErrorLog } from './logs/error-log.ts';
-import { usageError } from '../terminal/errors.ts';
-import { frontPage } from './pages/front-page.ts';
+import { renewFirstAccount } from './files/account-files.ts';
+import type { ServiceFiles } from './files/service-files.ts';
 import { gatewayCheck } from './gateway-check.ts';
 import { type Generation, sharedStore } from './live-service.ts';
+import type { Audit } from './logs/audit.ts';
+import { ErrorLog } from './logs/error-log.ts';
 import { theLog } from './logs/log.ts';
 import type { Metrics } from './metrics/metrics.ts';
+import { consolePage } from './pages/console-page.ts';
+import { frontPage } from './pages/front-page.ts';
 import type { Page } from './pages/pages.ts';
-import type { ServiceFiles } from './files/service-files.ts';
 import type { ServeSettings, serviceOptions } from './settings.ts';
 import { reportPurges, startUpkeep } from './upkeep.ts';
 

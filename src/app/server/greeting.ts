@@ -2,9 +2,9 @@ import type { AddressInfo } from 'node:net';
 import type { FixedAccount } from '../../http/sign-in/basic-auth.ts';
 import type { ScopeCatalog } from '../../scope/index.ts';
 import { firstAccountFile } from './files/account-files.ts';
-import { CONSOLE } from './pages/console-page.ts';
 import { keyFileOf, otherKeysHint } from './files/key-file.ts';
 import { urlOf } from './listen.ts';
+import { CONSOLE } from './pages/console-page.ts';
 import type { ServeSettings } from './settings.ts';
 
 /** The facts that `serve` prints when it is ready. */

@@ -10,7 +10,6 @@ import {
   MIN_PASSWORD_LENGTH,
 } from '../../bounds.ts';
 import { usageError } from '../terminal/errors.ts';
-import { FORMATS } from './foreign-formats.ts';
 import {
   ACCOUNTS,
   choice,
@@ -26,6 +25,7 @@ import {
   wholeNumber,
 } from '../terminal/kinds.ts';
 import { type HelpRow, helpRows } from '../terminal/layout.ts';
+import { FORMATS } from './foreign-formats.ts';
 import { isServiceLink } from './service-links.ts';
 
 const MAX_STORE_WAIT_SECONDS = 3600;

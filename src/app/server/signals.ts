@@ -2,8 +2,8 @@ import { closeSync, openSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { describeError } from '../terminal/error-message.ts';
 import { count } from '../terminal/layout.ts';
-import { theLog } from './logs/log.ts';
 import type { ServiceFiles } from './files/service-files.ts';
+import { theLog } from './logs/log.ts';
 import { warn } from './start-checks.ts';
 
 /** A process that a signal ends has this exit code, plus the number of the signal. */

@@ -2,18 +2,18 @@ import { existsSync } from 'node:fs';
 import type { IncomingMessage, Server } from 'node:http';
 import { isIPv4 } from 'node:net';
 import { SCANNED_BATCH } from '../../bounds.ts';
-import type { Scope } from '../../scope/index.ts';
 import { parameterHint } from '../../inputs/scope-hints.ts';
 import type { TokenStore } from '../../ports/token-store.ts';
+import type { Scope } from '../../scope/index.ts';
 import type { KeyOptions } from '../../values/keys.ts';
-import { firstAccountFile } from './files/account-files.ts';
 import { inputError } from '../terminal/errors.ts';
+import { firstAccountFile } from './files/account-files.ts';
 import { keyFile } from './files/key-file.ts';
-import { theLog } from './logs/log.ts';
 import { describeOpen, openToOthers } from './files/permissions.ts';
+import { weakKeys } from './files/weak-keys.ts';
+import { theLog } from './logs/log.ts';
 import type { ServeSettings } from './settings.ts';
 import type { StoreTarget } from './stores/open.ts';
-import { weakKeys } from './files/weak-keys.ts';
 
 /**
  * Refuses to start, as ssh does, while other users can read or change the keys or the account of

@@ -11,22 +11,13 @@ import {
   SHUTDOWN_MS,
 } from '../../bounds.ts';
 import { gracefulStop } from '../../http/node/graceful-stop.ts';
-import type { TokenService } from '../../service.ts';
 import { doctor, type StoreFinding } from '../../ports/token-store.ts';
+import type { TokenService } from '../../service.ts';
 import { setTimeout } from '../../time/timers.ts';
 import type { KeyOptions } from '../../values/keys.ts';
-import { type Audit, openAudit } from './logs/audit.ts';
-import { loadCatalog } from './files/catalog-files.ts';
 import { describeError } from '../terminal/error-message.ts';
-import { Generations } from './generations.ts';
-import { type GreetingFacts, greeting } from './greeting.ts';
-import { Health } from './health.ts';
-import { openJsonLog } from './logs/json-log.ts';
-import { listenOn } from './listen.ts';
-import { LiveService } from './live-service.ts';
-import { type Log, SILENT_LOG, TEXT_LOG, theLog, useLog } from './logs/log.ts';
 import { maskAlso } from '../terminal/masking.ts';
-import { Monitoring } from './metrics/monitoring.ts';
+import { loadCatalog } from './files/catalog-files.ts';
 import { makeFolder } from './files/private-file.ts';
 import {
   accountsAtStart,
@@ -36,7 +27,15 @@ import {
   PasswordHashes,
   readAgain,
 } from './files/service-files.ts';
-import { serviceStores } from './stores/service-stores.ts';
+import { Generations } from './generations.ts';
+import { type GreetingFacts, greeting } from './greeting.ts';
+import { Health } from './health.ts';
+import { listenOn } from './listen.ts';
+import { LiveService } from './live-service.ts';
+import { type Audit, openAudit } from './logs/audit.ts';
+import { openJsonLog } from './logs/json-log.ts';
+import { type Log, SILENT_LOG, TEXT_LOG, theLog, useLog } from './logs/log.ts';
+import { Monitoring } from './metrics/monitoring.ts';
 import { type ServeSettings, serviceOptions } from './settings.ts';
 import { listenForSignals } from './signals.ts';
 import { refuseOpenSecrets, startWarnings, warn, warnOfProxy } from './start-checks.ts';
@@ -47,6 +46,7 @@ import {
   type StoreTarget,
   storeTarget,
 } from './stores/open.ts';
+import { serviceStores } from './stores/service-stores.ts';
 import type { UsageTarget } from './stores/usage.ts';
 
 /**

@@ -4,10 +4,10 @@ import {
   MAX_REVIEWED_DAYS,
   MIN_PASSWORD_LENGTH,
 } from '../../bounds.ts';
-import { parseDuration } from '../../time/duration.ts';
 import type { FixedAccount } from '../../http/sign-in/basic-auth.ts';
 import { parseInstant } from '../../inputs/instant.ts';
 import { parseAddress } from '../../limits/addresses.ts';
+import { parseDuration } from '../../time/duration.ts';
 import { type CliError, usageError } from './errors.ts';
 
 /** A kind of value that a flag or a variable holds. */

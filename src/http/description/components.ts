@@ -7,7 +7,12 @@ import {
   MAX_PATH_TEMPLATES,
 } from '../../bounds.ts';
 import { arrayOf, INTROSPECTION_SCHEMA, type Json, objectSchema, TOKEN_SCHEMA } from '../wire.ts';
-import { ADVICE_SCHEMA, EXPLANATION_SCHEMA, FINDING_SCHEMA, USAGE_SCHEMA } from '../wire-reports.ts';
+import {
+  ADVICE_SCHEMA,
+  EXPLANATION_SCHEMA,
+  FINDING_SCHEMA,
+  USAGE_SCHEMA,
+} from '../wire-reports.ts';
 
 /** The options of the handler that add components. */
 export interface ComponentOptions {

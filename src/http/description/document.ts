@@ -1,11 +1,9 @@
 import type { ServiceErrorCode as Code } from '../errors.ts';
 import { FORM_TYPE } from '../introspection.ts';
-import {
-  type ComponentOptions,
-  components,
-  EXAMPLE_SCOPE,
-  hasOAuth,
-} from './components.ts';
+import { type PublicFile, publicFile } from '../public-file.ts';
+import { filterSchema, getSchema, revokeSchema } from '../query.ts';
+import { type BodySchemas, ID_PATTERN, type Json, type WireToken } from '../wire.ts';
+import { type ComponentOptions, components, EXAMPLE_SCOPE, hasOAuth } from './components.ts';
 import {
   ACCOUNT_CODES,
   BODY_CODES,
@@ -22,9 +20,6 @@ import {
   toJsonSchema,
 } from './parts.ts';
 import { advice, explain, review, usage } from './reports.ts';
-import { type PublicFile, publicFile } from '../public-file.ts';
-import { filterSchema, getSchema, revokeSchema } from '../query.ts';
-import { type BodySchemas, ID_PATTERN, type Json, type WireToken } from '../wire.ts';
 
 /** The options of the handler that change its document, and the bodies that it accepts. */
 export interface DocumentOptions extends ComponentOptions {

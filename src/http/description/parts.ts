@@ -2,9 +2,9 @@ import * as z from 'zod';
 import { MAX_FILTER_SCOPES, MAX_REVIEWED_DAYS, MAX_WIRE_PAGE_TOKENS } from '../../bounds.ts';
 import { type ServiceErrorCode as Code, DESCRIPTIONS, STATUS } from '../errors.ts';
 import { oauthError } from '../introspection.ts';
+import type { Json, WireToken } from '../wire.ts';
 import { EXAMPLE_SCOPE } from './components.ts';
 import { exampleOf } from './examples.ts';
-import type { Json, WireToken } from '../wire.ts';
 
 // Parts that the operations of the OpenAPI document share.
 

@@ -1,3 +1,6 @@
+import { adviceSchema, reviewSchema } from '../query.ts';
+import type { BodySchemas, Json } from '../wire.ts';
+import type { WireAdvice, WireExplanation, WireFinding, WireUsage } from '../wire-reports.ts';
 import { EXAMPLE_SCOPE } from './components.ts';
 import {
   ACCOUNT_CODES,
@@ -12,9 +15,6 @@ import {
   queryParameters,
   toJsonSchema,
 } from './parts.ts';
-import { adviceSchema, reviewSchema } from '../query.ts';
-import type { BodySchemas, Json } from '../wire.ts';
-import type { WireAdvice, WireExplanation, WireFinding, WireUsage } from '../wire-reports.ts';
 
 // The operations that report about tokens and change nothing.
 

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { AskedScope } from '../../scope/index.ts';
-import type { BearerGuard, GuardedNodeRequest } from './guard.ts';
 import { sendResponse } from '../node/sending.ts';
+import type { BearerGuard, GuardedNodeRequest } from './guard.ts';
 import { type RouteNeed, readRoute } from './route.ts';
 
 /** A middleware for Express 4 and 5, Connect, and what is made like them. */

@@ -20,9 +20,9 @@ import { bearerIn } from '../bearer.ts';
 import { ErrorReporter, StacklessError } from '../error-reporter.ts';
 import { addressDenied, HttpError, limitExceeded } from '../errors.ts';
 import { isMethodOverridden } from '../method-override.ts';
-import type { SpentRate } from './rate-limit-fields.ts';
 import { headerOf, innermost } from '../request.ts';
 import { fail, toResponse } from '../responses.ts';
+import type { SpentRate } from './rate-limit-fields.ts';
 
 /** The member of a service from which the compiler learns the entries of its catalog. Never called. */
 interface Knowing<Entry extends string> {

@@ -1,6 +1,6 @@
 import type { AskedScope } from '../../scope/index.ts';
-import type { BearerGuard, GuardedNodeRequest } from './guard.ts';
 import { isIncoming } from '../request.ts';
+import type { BearerGuard, GuardedNodeRequest } from './guard.ts';
 import { type RouteNeed, readRoute } from './route.ts';
 
 /** The parts of Hono's context that the guard uses. */

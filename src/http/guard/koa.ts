@@ -1,6 +1,6 @@
 import type { AskedScope } from '../../scope/index.ts';
-import type { BearerGuard } from './guard.ts';
 import type { NodeRequest } from '../node/listener.ts';
+import type { BearerGuard } from './guard.ts';
 import { type RouteNeed, readRefusal, readRoute } from './route.ts';
 
 /** The parts of Koa's context that the guard uses. */

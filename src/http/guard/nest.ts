@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { TokenError } from '../../errors.ts';
 import type { AskedScope } from '../../scope/index.ts';
-import type { BearerGuard } from './guard.ts';
 import { sendResponse } from '../node/sending.ts';
+import type { BearerGuard } from './guard.ts';
 import { type RouteNeed, readRoute } from './route.ts';
 
 /** The parts of Nest's execution context that the guard uses. */

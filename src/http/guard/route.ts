@@ -2,9 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import * as z from 'zod';
 import { TokenError } from '../../errors.ts';
 import { checkOptions, strict } from '../../inputs/schemas.ts';
+import { likeness } from '../../inputs/scope-hints.ts';
 import { safeParseScope, safeToScope } from '../../scope/grammar.ts';
 import type { Scope } from '../../scope/index.ts';
-import { likeness } from '../../inputs/scope-hints.ts';
 import type { BearerGuard, GuardNeed } from './guard.ts';
 
 /** What a guarded route needs, if it is not the scope of each request itself. */

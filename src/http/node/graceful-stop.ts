@@ -3,8 +3,8 @@ import { Server, type Socket } from 'node:net';
 import { Server as TlsServer } from 'node:tls';
 import * as z from 'zod';
 import { ACCEPT_MS, MAX_TIMEOUT_MS, SHUTDOWN_MS } from '../../bounds.ts';
-import { nextTurn } from '../../time/deadline.ts';
 import { checkOptions, strict, wholeNumber } from '../../inputs/schemas.ts';
+import { nextTurn } from '../../time/deadline.ts';
 import { delay, performance } from '../../time/timers.ts';
 
 /** The time without new connections after which no more are expected. */

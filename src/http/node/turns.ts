@@ -1,6 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
-import { MAX_WAITING_CALLS, MAX_WAITING_CALLS_OF_CONNECTION, STARTED_A_TURN } from '../../bounds.ts';
+import {
+  MAX_WAITING_CALLS,
+  MAX_WAITING_CALLS_OF_CONNECTION,
+  STARTED_A_TURN,
+} from '../../bounds.ts';
 import { setImmediate } from '../../time/timers.ts';
 
 type Incoming = IncomingMessage | Http2ServerRequest;

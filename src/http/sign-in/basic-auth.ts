@@ -1,13 +1,13 @@
 import * as crypto from 'node:crypto';
 import { PASSWORD_REMEMBERED_MS } from '../../bounds.ts';
-import { type Clock, systemClock } from '../../time/clock.ts';
 import { invalidOptions } from '../../errors.ts';
 import { notify } from '../../events.ts';
 import { readOption } from '../../inputs/schemas.ts';
+import { type Clock, systemClock } from '../../time/clock.ts';
 import { isAccount } from '../../token/record.ts';
+import { ownForms } from '../request.ts';
 import { KnownNetworks } from './known-networks.ts';
 import { type PasswordQueue, processQueue, type Signer } from './password-queue.ts';
-import { ownForms } from '../request.ts';
 
 /** The Basic credentials of a call. */
 export interface Credentials {

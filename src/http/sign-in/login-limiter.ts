@@ -1,9 +1,9 @@
 import * as crypto from 'node:crypto';
 import { TokenError } from '../../errors.ts';
-import { hasMethods } from '../../ports/has-methods.ts';
 import { readOption } from '../../inputs/schemas.ts';
-import { KnownNetworks } from './known-networks.ts';
+import { hasMethods } from '../../ports/has-methods.ts';
 import { addressOf } from '../request.ts';
+import { KnownNetworks } from './known-networks.ts';
 
 /** One attempt to sign in. The password is not part of it. */
 export interface Attempt {

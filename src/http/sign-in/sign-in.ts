@@ -1,17 +1,17 @@
 import type { IncomingMessage } from 'node:http';
 import { AUTHENTICATE_DEADLINE_MS, PASSWORD_DEADLINE_MS } from '../../bounds.ts';
-import { systemClock } from '../../time/clock.ts';
-import { withDeadline } from '../../time/deadline.ts';
 import { isTokenError, TokenError } from '../../errors.ts';
 import { notify } from '../../events.ts';
+import { systemClock } from '../../time/clock.ts';
+import { withDeadline } from '../../time/deadline.ts';
 import { isAccount } from '../../token/record.ts';
 import { type ClientAddress, readAddress, showBriefly } from '../address.ts';
-import { Attempts } from './attempts.ts';
-import type { Authenticate, Credentials } from './basic-auth.ts';
 import { ErrorReporter, StacklessError } from '../error-reporter.ts';
 import { HttpError, overloaded } from '../errors.ts';
-import { type FailureLimiter, remoteAddress } from './login-limiter.ts';
 import { type HttpRequest, ownForms } from '../request.ts';
+import { Attempts } from './attempts.ts';
+import type { Authenticate, Credentials } from './basic-auth.ts';
+import { type FailureLimiter, remoteAddress } from './login-limiter.ts';
 
 /**
  * Returns the account of the person who is signed in to your application, or `null` for nobody.

@@ -1,7 +1,4 @@
 import { TokenError } from '../../errors.ts';
-import { bytesOfLists } from '../../token/size.ts';
-import { copyMetadata } from '../../token/metadata.ts';
-import { revoked } from '../../token/revoked.ts';
 import type {
   CountQuery,
   PageQuery,
@@ -14,6 +11,7 @@ import type {
   TokenCounts,
   TokenStore,
 } from '../../ports/token-store.ts';
+import { copyMetadata } from '../../token/metadata.ts';
 import {
   copyLimits,
   type JsonObject,
@@ -22,6 +20,8 @@ import {
   type TokenLimits,
   type TokenRecord,
 } from '../../token/record.ts';
+import { revoked } from '../../token/revoked.ts';
+import { bytesOfLists } from '../../token/size.ts';
 import { pendingText, readPending } from '../shared/pending.ts';
 import { scanned } from '../shared/rows.ts';
 

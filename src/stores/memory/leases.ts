@@ -1,5 +1,5 @@
-import { type Clock, systemClock, timeOf } from '../../time/clock.ts';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../ports/lease-store.ts';
+import { type Clock, systemClock, timeOf } from '../../time/clock.ts';
 
 /** How a {@link MemoryLeaseStore} works. */
 export interface MemoryLeaseOptions {

@@ -1,6 +1,4 @@
 import { MAX_COUNTED_SCOPES } from '../../bounds.ts';
-import { type Clock, systemClock, timeOf } from '../../time/clock.ts';
-import type { TokenId } from '../../token/record.ts';
 import {
   type CountedTokens,
   OTHER_SCOPES,
@@ -10,6 +8,8 @@ import {
   type UsageTotals,
   type UseDelta,
 } from '../../ports/usage-store.ts';
+import { type Clock, systemClock, timeOf } from '../../time/clock.ts';
+import type { TokenId } from '../../token/record.ts';
 
 /** How a {@link MemoryUsageStore} works. */
 export interface MemoryUsageOptions {

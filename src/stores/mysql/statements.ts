@@ -2,7 +2,14 @@ import { LONG_LIST_BYTES, MAX_REVOKED_REQUESTED_BYTES } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
 import type { CountQuery, PageQuery, PruneQuery, QuotaHolder } from '../../ports/token-store.ts';
 import type { ListedState, TokenId, TokenRecord } from '../../token/record.ts';
-import { COLUMNS, type Column, REQUESTED, type RowValue, SCOPES, toValues } from '../shared/rows.ts';
+import {
+  COLUMNS,
+  type Column,
+  REQUESTED,
+  type RowValue,
+  SCOPES,
+  toValues,
+} from '../shared/rows.ts';
 import { type Cells, type MysqlValue, SERVER_STATE } from './client.ts';
 import { COLUMN_BYTES, REVOKED_AS, type Table } from './schema.ts';
 

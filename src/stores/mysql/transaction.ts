@@ -1,5 +1,5 @@
-import { withDeadline } from '../../time/deadline.ts';
 import { TokenError } from '../../errors.ts';
+import { withDeadline } from '../../time/deadline.ts';
 import { failedTransaction } from '../shared/transaction.ts';
 import {
   type Cells,

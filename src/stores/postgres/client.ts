@@ -1,5 +1,5 @@
-import { withDeadline } from '../../time/deadline.ts';
 import { isTokenError, TokenError } from '../../errors.ts';
+import { withDeadline } from '../../time/deadline.ts';
 import { performance } from '../../time/timers.ts';
 import { type TableKind, TOKENS } from '../shared/schema-mark.ts';
 

@@ -1,5 +1,5 @@
-import { withDeadline } from '../../time/deadline.ts';
 import type { StoreFinding } from '../../ports/token-store.ts';
+import { withDeadline } from '../../time/deadline.ts';
 import { type Check, findingsOf, MAX_SKEW_MS, measureSkew } from '../shared/doctor.ts';
 import { readMark, SCHEMA_NEWER } from '../shared/schema-mark.ts';
 import type { PostgresQuery, Session } from './client.ts';

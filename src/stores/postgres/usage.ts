@@ -1,6 +1,5 @@
 import { DEFAULT_DEADLINE_MS, MAX_COUNTED_SCOPES, MAX_DEADLINE_MS } from '../../bounds.ts';
 import type { ScanQuery } from '../../ports/token-store.ts';
-import type { TokenId } from '../../token/record.ts';
 import {
   type CountedTokens,
   OTHER_SCOPES,
@@ -9,6 +8,7 @@ import {
   type UsageStore,
   type UsageTotals,
 } from '../../ports/usage-store.ts';
+import type { TokenId } from '../../token/record.ts';
 import { KnownRows } from '../shared/known-rows.ts';
 import { readWholeNumber } from '../shared/options.ts';
 import { USAGE } from '../shared/schema-mark.ts';

@@ -1,5 +1,5 @@
-import { withDeadline } from '../../time/deadline.ts';
 import type { DoctorOptions, StoreFinding } from '../../ports/token-store.ts';
+import { withDeadline } from '../../time/deadline.ts';
 import { type Check, findingsOf, MAX_SKEW_MS, measureSkew } from '../shared/doctor.ts';
 import { ANSWER_MS, type Connection, type Driver } from './driver.ts';
 

@@ -1,8 +1,8 @@
 import { REDIS_BATCH } from '../../bounds.ts';
 import { invalidOptions } from '../../errors.ts';
 import type { QuotaHolder } from '../../ports/token-store.ts';
-import type { TokenId, TokenRecord } from '../../token/record.ts';
 import { ID_LENGTH } from '../../token/id.ts';
+import type { TokenId, TokenRecord } from '../../token/record.ts';
 
 /*
  * All keys of a token are in one shard, which follows from its id, and a shard is in one slot of a

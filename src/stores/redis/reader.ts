@@ -1,6 +1,5 @@
 import { MAX_REDIS_SCAN } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
-import { bytesOfLists } from '../../token/size.ts';
 import type {
   CountQuery,
   PageQuery,
@@ -10,6 +9,7 @@ import type {
   ScanQuery,
 } from '../../ports/token-store.ts';
 import { isListed, type ListedState, type TokenId, type TokenRecord } from '../../token/record.ts';
+import { bytesOfLists } from '../../token/size.ts';
 import type { RowReader } from '../shared/rows.ts';
 import { corruptRecord, type Driver, isReply, throwTokenError } from './driver.ts';
 import { FailoverGuard } from './failover-guard.ts';

@@ -1,8 +1,6 @@
 import { MAX_COUNTED_SCOPES } from '../../bounds.ts';
-import { withDeadline } from '../../time/deadline.ts';
 import { TokenError } from '../../errors.ts';
 import type { ScanQuery } from '../../ports/token-store.ts';
-import type { TokenId } from '../../token/record.ts';
 import type {
   CountedTokens,
   UsageDelta,
@@ -10,6 +8,8 @@ import type {
   UsageStore,
   UsageTotals,
 } from '../../ports/usage-store.ts';
+import { withDeadline } from '../../time/deadline.ts';
+import type { TokenId } from '../../token/record.ts';
 import { rowsOf, type TotalsRow, totalsOf, type UsageRow, usagesOf } from '../shared/usage-rows.ts';
 import { driverOf, type RedisClient } from './client.ts';
 import { corruptRecord, type Driver, tokenErrorOf, withDriver } from './driver.ts';

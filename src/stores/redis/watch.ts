@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { withDeadline } from '../../time/deadline.ts';
 import { notify } from '../../events.ts';
+import { withDeadline } from '../../time/deadline.ts';
 import { clearInterval, idleDelay, performance, setInterval } from '../../time/timers.ts';
 import type { TokenId } from '../../token/record.ts';
 import { type Driver, ignore } from './driver.ts';

@@ -1,5 +1,5 @@
-import { systemClock } from '../../time/clock.ts';
 import type { StoreFinding } from '../../ports/token-store.ts';
+import { systemClock } from '../../time/clock.ts';
 
 /** A weakness that a doctor looks for, in the facts that it has gathered. */
 export interface Check<Facts> {

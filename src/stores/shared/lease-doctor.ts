@@ -1,5 +1,5 @@
-import { systemClock } from '../../time/clock.ts';
 import type { StoreFinding } from '../../ports/token-store.ts';
+import { systemClock } from '../../time/clock.ts';
 import { type Check, findingsOf } from './doctor.ts';
 import type { SchemaMark } from './schema-mark.ts';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { LONG_LIST_BYTES } from '../../bounds.ts';
-import { listWeight } from '../../token/size.ts';
 import type { TokenId } from '../../token/record.ts';
+import { listWeight } from '../../token/size.ts';
 
 /** A list of scopes, and its text in the database. */
 export interface ListText {

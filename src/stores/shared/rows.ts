@@ -1,9 +1,14 @@
-import { DEFAULT_LIST_BYTES, LONG_LIST_BYTES, MAX_LIST_BYTES, MIN_LIST_BYTES } from '../../bounds.ts';
+import {
+  DEFAULT_LIST_BYTES,
+  LONG_LIST_BYTES,
+  MAX_LIST_BYTES,
+  MIN_LIST_BYTES,
+} from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
-import { listBytes } from '../../token/size.ts';
 import type { ScannedRecords, ScanQuery } from '../../ports/token-store.ts';
-import type { JsonObject, TokenId, TokenLimits, TokenRecord } from '../../token/record.ts';
 import { isAncestors } from '../../token/id.ts';
+import type { JsonObject, TokenId, TokenLimits, TokenRecord } from '../../token/record.ts';
+import { listBytes } from '../../token/size.ts';
 import { limitsText, readLimits } from './limits.ts';
 import { type KnownLists, ListMemory, type ListText } from './list-memory.ts';
 import { readWholeNumber } from './options.ts';

@@ -1,6 +1,5 @@
 import { MAX_COUNTED_SCOPES } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
-import type { TokenId } from '../../token/record.ts';
 import {
   type CountedTokens,
   OTHER_SCOPES,
@@ -9,6 +8,7 @@ import {
   type UsageTotals,
   type UsedScope,
 } from '../../ports/usage-store.ts';
+import type { TokenId } from '../../token/record.ts';
 
 /** A count of a token as a row of a database: of uses by a scope, or of refusals. */
 export interface UsageRow {

@@ -1,5 +1,5 @@
-import { nextTurn } from '../../time/deadline.ts';
 import type { CountQuery, TokenCounts } from '../../ports/token-store.ts';
+import { nextTurn } from '../../time/deadline.ts';
 import { cellsOf, type SqliteValue } from './client.ts';
 import type { Held, HeldStatements, Statements } from './statements.ts';
 

@@ -1,7 +1,5 @@
 import { SQLITE_STEP } from '../../bounds.ts';
-import { systemClock } from '../../time/clock.ts';
 import { TokenError } from '../../errors.ts';
-import { bytesOfLists } from '../../token/size.ts';
 import type {
   CountQuery,
   DoctorOptions,
@@ -16,8 +14,10 @@ import type {
   TokenStore,
   Unsubscribe,
 } from '../../ports/token-store.ts';
+import { systemClock } from '../../time/clock.ts';
 import { delay, idleDelay } from '../../time/timers.ts';
 import type { ListedState, TokenId, TokenRecord } from '../../token/record.ts';
+import { bytesOfLists } from '../../token/size.ts';
 import type { KnownLists } from '../shared/list-memory.ts';
 import { purgedOf } from '../shared/purged.ts';
 import { COLUMNS, RowReader, scanned, toValues } from '../shared/rows.ts';

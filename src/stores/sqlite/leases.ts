@@ -1,6 +1,6 @@
-import { systemClock } from '../../time/clock.ts';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../ports/lease-store.ts';
 import type { StoreFinding } from '../../ports/token-store.ts';
+import { systemClock } from '../../time/clock.ts';
 import { type LeaseRow, leaseRow, slotOf, summedLeases } from '../shared/lease-rows.ts';
 import { cellsOf, changesIn, returnArrays, type SqliteHandle } from './client.ts';
 import { examineLeases } from './lease-doctor.ts';

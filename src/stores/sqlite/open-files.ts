@@ -1,7 +1,7 @@
 import { type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { systemClock } from '../../time/clock.ts';
 import { TokenError } from '../../errors.ts';
+import { systemClock } from '../../time/clock.ts';
 import { cellsOf, type SqliteHandle } from './client.ts';
 
 /** What became of a file since the connection opened it. */

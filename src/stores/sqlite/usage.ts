@@ -1,6 +1,5 @@
 import { MAX_COUNTED_SCOPES, SQLITE_STEP } from '../../bounds.ts';
 import type { ScanQuery } from '../../ports/token-store.ts';
-import type { TokenId } from '../../token/record.ts';
 import {
   type CountedTokens,
   OTHER_SCOPES,
@@ -10,6 +9,7 @@ import {
   type UsageTotals,
   type UsedScope,
 } from '../../ports/usage-store.ts';
+import type { TokenId } from '../../token/record.ts';
 import { stepOf, totalsIn } from '../shared/usage-rows.ts';
 import { cellsOf, changesIn, returnArrays, type SqliteHandle } from './client.ts';
 import { SideDatabase } from './side-database.ts';

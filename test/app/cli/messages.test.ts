@@ -1,9 +1,9 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { makeFolder } from '../../../src/app/server/files/private-file.ts';
 import { inputError, nearest, withFlag } from '../../../src/app/terminal/errors.ts';
 import { ACCOUNTS, refuseRepeated } from '../../../src/app/terminal/kinds.ts';
-import { makeFolder } from '../../../src/app/server/files/private-file.ts';
 import { generateKey } from '../../../src/index.ts';
 import { newFolder, run } from './support.ts';
 

@@ -1,8 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { SERVICE_WORDS } from '../../../src/app/console/page/service-words.ts';
 import { pageAssets } from '../../../src/app/console/assets.ts';
 import { ENGLISH_TEXTS, tokenConsole } from '../../../src/app/console/index.ts';
+import { SERVICE_WORDS } from '../../../src/app/console/page/service-words.ts';
 import { STATUS } from '../../../src/http/errors.ts';
 import { isTokenError } from '../../../src/index.ts';
 import { PARSE_MESSAGES } from '../../../src/scope/errors.ts';

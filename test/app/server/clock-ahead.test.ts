@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { Audit } from '../../../src/app/server/logs/audit.ts';
 import { Generations } from '../../../src/app/server/generations.ts';
+import { Audit } from '../../../src/app/server/logs/audit.ts';
 import { type Log, SILENT_LOG, TEXT_LOG, useLog } from '../../../src/app/server/logs/log.ts';
 import { Metrics } from '../../../src/app/server/metrics/metrics.ts';
 import { readSettings, SERVE_SETTINGS, serviceOptions } from '../../../src/app/server/settings.ts';

@@ -1,7 +1,7 @@
 import { get, type IncomingMessage } from 'node:http';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { startProxy } from '../console/proxy.ts';
 import { ACCOUNT, newFolder, run, serve } from '../cli/support.ts';
+import { startProxy } from '../console/proxy.ts';
 
 /** The files that a page links, fetched from where a browser looks for them. */
 async function filesAt(page: string): Promise<Response[]> {

@@ -5,8 +5,8 @@ import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { storeTarget } from '../../../src/app/server/stores/open.ts';
 import { TokenService } from '../../../src/index.ts';
 import { type Engine, isInstalled, startServer } from '../../servers.ts';
-import { engines, newStore, runSql, sqlEngines } from './databases.ts';
 import { ACCOUNT, call, filesOf, listen, newFolder, run, serve, start } from '../cli/support.ts';
+import { engines, newStore, runSql, sqlEngines } from './databases.ts';
 
 const { mariadb } = inject('servers');
 const body = { scopes: ['GET:acme.example/status'] };

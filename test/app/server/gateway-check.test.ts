@@ -17,8 +17,8 @@ import {
   type TokenLimits,
   TokenService,
 } from '../../../src/index.ts';
-import { HAS_NGINX, replaceAll, startNginx } from './nginx.ts';
 import { newFolder } from '../cli/support.ts';
+import { HAS_NGINX, replaceAll, startNginx } from './nginx.ts';
 
 const ORDERS = 'GET:shop.example/orders';
 const store = new MemoryTokenStore();

@@ -1,7 +1,6 @@
 import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { engines, newStore } from './databases.ts';
 import {
   ACCOUNT,
   call,
@@ -11,6 +10,7 @@ import {
   type RunningService,
   serve,
 } from '../cli/support.ts';
+import { engines, newStore } from './databases.ts';
 
 const STATUS = 'GET:acme.example/status';
 const CHECKED = [...ACCOUNT, '--check', 'traefik', '--domain', 'acme.example'];

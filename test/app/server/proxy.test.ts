@@ -8,8 +8,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { callerAddress } from '../../../src/app/server/client-address.ts';
 import { toNodeListener } from '../../../src/http/index.ts';
 import { basic, ORDERS, setUp } from '../../http/support.ts';
-import { HAS_NGINX, replaceAll, startNginx } from './nginx.ts';
 import { newFolder } from '../cli/support.ts';
+import { HAS_NGINX, replaceAll, startNginx } from './nginx.ts';
 
 const guide = readFileSync(new URL('../../../docs/guides/deploy.md', import.meta.url), 'utf8');
 const [, config = ''] = /^```nginx\n(.*?)^```$/ms.exec(guide) ?? [];

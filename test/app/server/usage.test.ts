@@ -3,13 +3,12 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { loadKeys } from '../../../src/app/server/files/key-file.ts';
-import { serviceStores } from '../../../src/app/server/stores/service-stores.ts';
 import { storeTarget, withStore } from '../../../src/app/server/stores/open.ts';
+import { serviceStores } from '../../../src/app/server/stores/service-stores.ts';
 import { generateKey, TokenService } from '../../../src/index.ts';
 import { SqliteTokenStore, SqliteUsageStore } from '../../../src/stores/sqlite/index.ts';
 import { manualClock } from '../../../src/testing/index.ts';
 import type { TokenId } from '../../../src/token/record.ts';
-import { engines, newStore } from './databases.ts';
 import {
   ACCOUNT,
   call,
@@ -20,6 +19,7 @@ import {
   run,
   serve,
 } from '../cli/support.ts';
+import { engines, newStore } from './databases.ts';
 
 const STATUS = 'GET:acme.example/status';
 const CHECKED = [...ACCOUNT, '--check', 'nginx', '--domain', 'acme.example'];

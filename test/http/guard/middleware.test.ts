@@ -22,9 +22,9 @@ import {
 import type { Token } from '../../../src/index.ts';
 import { parseScope } from '../../../src/scope/index.ts';
 import { RecordingStore } from '../../support.ts';
-import { express4, VERSIONS } from './mounts.ts';
 import { CANARY, expectFailure, setUp } from '../support.ts';
 import { call, closeAll, portOf } from '../wire.ts';
+import { express4, VERSIONS } from './mounts.ts';
 
 // Koa logs the errors that a middleware throws.
 vi.spyOn(console, 'error').mockImplementation(() => {});

@@ -18,9 +18,9 @@ import {
   toNodeListener,
 } from '../../../src/http/index.ts';
 import { RecordingStore } from '../../support.ts';
-import { express4, MOUNTS, nextServer, VERSIONS } from './mounts.ts';
 import { type Answer, basic, CANARY, expectFailure, ORDERS, setUp } from '../support.ts';
 import { call, closeAll, portOf, raw } from '../wire.ts';
+import { express4, MOUNTS, nextServer, VERSIONS } from './mounts.ts';
 
 // Runs the examples on the source instead of the build.
 vi.mock('tokenwright', () => import('../../../src/index.ts'));

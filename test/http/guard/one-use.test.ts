@@ -28,8 +28,8 @@ import {
 } from '../../../src/index.ts';
 import { manualClock } from '../../../src/testing/index.ts';
 import { SCOPE, setUp as setUpService } from '../../support.ts';
-import { express4, VERSIONS } from './mounts.ts';
 import { call, closeAll, portOf } from '../wire.ts';
+import { express4, VERSIONS } from './mounts.ts';
 
 vi.spyOn(console, 'error').mockImplementation(() => {});
 afterEach(closeAll);

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bearerGuard } from '../../../src/http/index.ts';
 import { catalogFromOpenApi } from '../../../src/openapi/index.ts';
 import { readRequest, ScopeCatalog, ScopeSet } from '../../../src/scope/index.ts';
-import { ROUTERS, routeIn } from './routers.ts';
 import { setUp } from '../support.ts';
 import { raw } from '../wire.ts';
+import { ROUTERS, routeIn } from './routers.ts';
 
 const DOMAIN = 'shop.example';
 

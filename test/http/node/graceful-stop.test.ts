@@ -4,8 +4,8 @@ import { createServer as createSecureServer } from 'node:https';
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { nextTurn } from '../../../src/time/deadline.ts';
 import { gracefulStop } from '../../../src/http/index.ts';
+import { nextTurn } from '../../../src/time/deadline.ts';
 
 /** A server whose first call waits until the test answers it. */
 async function setUp(graceMs?: number) {

@@ -3,8 +3,8 @@ import { createServer, get, type IncomingMessage, type ServerResponse } from 'no
 import * as http2 from 'node:http2';
 import { type AddressInfo, connect } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type HttpResponse, succeedWithList } from '../../../src/http/responses.ts';
 import { sendByNode, toFetchResponse } from '../../../src/http/node/sending.ts';
+import { type HttpResponse, succeedWithList } from '../../../src/http/responses.ts';
 
 const LONG = 600_000;
 const PIECE = 'x'.repeat(65_536);

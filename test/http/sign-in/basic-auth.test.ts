@@ -1,12 +1,12 @@
 import { randomBytes, scryptSync } from 'node:crypto';
 import { inspect } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
-import { accountsIn } from '../../../src/http/sign-in/basic-auth.ts';
 import { fixedAccounts, hashPassword } from '../../../src/http/index.ts';
+import { accountsIn } from '../../../src/http/sign-in/basic-auth.ts';
 import { PasswordQueue } from '../../../src/http/sign-in/password-queue.ts';
 import { manualClock } from '../../../src/testing/index.ts';
-import { watchScrypt } from './scrypt.ts';
 import { basic, CANARY, expectFailure, setUp } from '../support.ts';
+import { watchScrypt } from './scrypt.ts';
 
 type Authentication = ReturnType<typeof fixedAccounts>;
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { bytesOfLists } from '../../../src/token/size.ts';
 import { MemoryTokenStore } from '../../../src/stores/memory/index.ts';
 import { storeContract } from '../../../src/testing/index.ts';
 import type { TokenId, TokenRecord } from '../../../src/token/record.ts';
+import { bytesOfLists } from '../../../src/token/size.ts';
 import { newRecord } from '../support.ts';
 
 async function setUp(...records: TokenRecord[]): Promise<{

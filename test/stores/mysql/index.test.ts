@@ -9,7 +9,6 @@ import {
 } from 'mysql2';
 import { createPool as createPromisePool } from 'mysql2/promise';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
-import { revoked } from '../../../src/token/revoked.ts';
 import { type CountQuery, doctor, type PurgeQuery } from '../../../src/ports/token-store.ts';
 import {
   type MysqlConnection,
@@ -28,6 +27,7 @@ import {
   type TokenId,
   type TokenRecord,
 } from '../../../src/token/record.ts';
+import { revoked } from '../../../src/token/revoked.ts';
 import { freePort, type Server, startServer } from '../../servers.ts';
 import { type Child, runTogether, startChild } from '../child.ts';
 import { CONTRARY_OPTIONS } from '../database-hosts.ts';

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { escapeLiteral, Pool, type PoolConfig, types } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
-import { revoked } from '../../../src/token/revoked.ts';
 import { doctor } from '../../../src/ports/token-store.ts';
 import {
   migrate,
@@ -16,6 +15,7 @@ import {
 } from '../../../src/stores/postgres/index.ts';
 import { storeContract } from '../../../src/testing/index.ts';
 import { LISTED_STATES, type TokenId, type TokenRecord } from '../../../src/token/record.ts';
+import { revoked } from '../../../src/token/revoked.ts';
 import { freePort, type Server, startServer } from '../../servers.ts';
 import { type Child, runTogether, startChild } from '../child.ts';
 import { type DatabaseProxy, startDatabaseProxy } from '../database-proxy.ts';

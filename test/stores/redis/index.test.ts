@@ -1,7 +1,6 @@
 import { Cluster, Redis } from 'ioredis';
 import { createClient, createCluster, RESP_TYPES } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
-import { revoked } from '../../../src/token/revoked.ts';
 import type { CountQuery, PurgeQuery, StoreFinding } from '../../../src/ports/token-store.ts';
 import {
   type RedisClient,
@@ -13,10 +12,12 @@ import { KeySpace, SHARDS, shardOf } from '../../../src/stores/redis/layout.ts';
 import { COUNT, DUE, REMOVE, type Script } from '../../../src/stores/redis/scripts.ts';
 import { storeContract } from '../../../src/testing/index.ts';
 import type { TokenId, TokenRecord } from '../../../src/token/record.ts';
+import { revoked } from '../../../src/token/revoked.ts';
 import { startProxy, type TcpProxy } from '../../faults/proxy.ts';
 import { isInstalled } from '../../servers.ts';
 import { refusalOf } from '../../support.ts';
 import { purgeByFastClock, TOKENS } from '../fast-clock.ts';
+import { newRecord } from '../support.ts';
 import {
   connectionsOf,
   intercepted,
@@ -26,7 +27,6 @@ import {
   ownServer,
   removeKeys,
 } from './support.ts';
-import { newRecord } from '../support.ts';
 
 const { redis: loneUrl, redisCluster: clusterUrl } = inject('servers');
 // Past for the server, too, which decides what is purged.

@@ -1,10 +1,10 @@
 import type { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
-import { revoked } from '../../../src/token/revoked.ts';
 import type { RedisTokenStore } from '../../../src/stores/redis/index.ts';
 import { KeySpace } from '../../../src/stores/redis/layout.ts';
 import { INSERT, REPLACE } from '../../../src/stores/redis/scripts.ts';
 import type { ListedState, TokenId, TokenRecord } from '../../../src/token/record.ts';
+import { revoked } from '../../../src/token/revoked.ts';
 import { isInstalled } from '../../servers.ts';
 import { refusalOf } from '../../support.ts';
 import { EARLIER_RECORDS, LATER_FIELDS } from '../earlier.ts';

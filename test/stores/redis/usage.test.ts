@@ -1,5 +1,6 @@
 import { Cluster, type Redis } from 'ioredis';
 import { afterAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
+import type { UsageDelta, UsageStore } from '../../../src/ports/usage-store.ts';
 import {
   type RedisClient,
   RedisTokenStore,
@@ -8,7 +9,6 @@ import {
 import { KeySpace } from '../../../src/stores/redis/layout.ts';
 import { manualClock, usageContract } from '../../../src/testing/index.ts';
 import type { TokenId } from '../../../src/token/record.ts';
-import type { UsageDelta, UsageStore } from '../../../src/ports/usage-store.ts';
 import { isInstalled, type Server, startCluster } from '../../servers.ts';
 import { codeOf, OTHER_SCOPE, refusalOf, SCOPE, setUp } from '../../support.ts';
 import {

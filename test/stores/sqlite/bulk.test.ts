@@ -2,8 +2,8 @@ import { statSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { generateKey, TokenService } from '../../../src/index.ts';
 import { type SqliteHandle, SqliteTokenStore } from '../../../src/stores/sqlite/index.ts';
-import { DRIVERS, type Handle, newFile, opened } from './handles.ts';
 import { CREATED, newRecord } from '../support.ts';
+import { DRIVERS, type Handle, newFile, opened } from './handles.ts';
 
 const LATER = new Date('2200-01-01T00:00:00Z');
 const MOST_A_TURN = 100;

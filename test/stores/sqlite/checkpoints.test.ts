@@ -8,8 +8,8 @@ import { Checkpoints } from '../../../src/stores/sqlite/checkpoints.ts';
 import { Connection } from '../../../src/stores/sqlite/connection.ts';
 import { SqliteTokenStore } from '../../../src/stores/sqlite/index.ts';
 import type { OpenFiles } from '../../../src/stores/sqlite/open-files.ts';
-import { newFile } from './handles.ts';
 import { CREATED, newRecord } from '../support.ts';
+import { newFile } from './handles.ts';
 
 /** Enough to start the checkpoint thread, but less than what makes a commit checkpoint. */
 const LOG_BYTES = 5_000_000;

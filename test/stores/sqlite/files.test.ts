@@ -13,11 +13,11 @@ import { dirname, join } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { generateKey, type TokenEvent, TokenService } from '../../../src/index.ts';
-import { revoked } from '../../../src/token/revoked.ts';
 import { SqliteTokenStore } from '../../../src/stores/sqlite/index.ts';
+import { revoked } from '../../../src/token/revoked.ts';
 import { SCOPE } from '../../support.ts';
-import { DRIVERS, newFile, opened } from './handles.ts';
 import { CREATED, newRecord, refusalOf } from '../support.ts';
+import { DRIVERS, newFile, opened } from './handles.ts';
 
 const record = newRecord('one');
 const two = newRecord('two');

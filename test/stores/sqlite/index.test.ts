@@ -2,8 +2,6 @@ import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { nextTurn } from '../../../src/time/deadline.ts';
-import { revoked } from '../../../src/token/revoked.ts';
 import { COLUMNS } from '../../../src/stores/shared/rows.ts';
 import {
   type SqliteHandle,
@@ -11,7 +9,9 @@ import {
   SqliteTokenStore,
 } from '../../../src/stores/sqlite/index.ts';
 import { storeContract } from '../../../src/testing/index.ts';
+import { nextTurn } from '../../../src/time/deadline.ts';
 import type { TokenRecord } from '../../../src/token/record.ts';
+import { revoked } from '../../../src/token/revoked.ts';
 import { type Child, runTogether, startChild } from '../child.ts';
 import {
   EARLIER_COLUMNS,
@@ -23,8 +23,8 @@ import {
   replacedValues,
 } from '../earlier.ts';
 import { longList, longListCases, longRecord } from '../long-lists.ts';
-import { BetterSqlite3, DRIVERS, type Handle, newFile, opened } from './handles.ts';
 import { CREATED, newRecord, refusalOf } from '../support.ts';
+import { BetterSqlite3, DRIVERS, type Handle, newFile, opened } from './handles.ts';
 
 async function setUp(path = newFile()): Promise<{
   store: SqliteTokenStore;

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { nextTurn } from '../../../src/time/deadline.ts';
 import { type SqliteHandle, SqliteTokenStore } from '../../../src/stores/sqlite/index.ts';
-import { DRIVERS, type Handle, newFile, opened } from './handles.ts';
+import { nextTurn } from '../../../src/time/deadline.ts';
 import { CREATED, newRecord } from '../support.ts';
+import { DRIVERS, type Handle, newFile, opened } from './handles.ts';
 
 const GIVE_UP_MS = 1500;
 const LONGEST_PAUSE_MS = 15;

@@ -1,7 +1,12 @@
 import type { Scope, ScopeCatalog } from '../../../scope/index.ts';
 import { readCatalog } from '../../server/files/catalog-files.ts';
+import {
+  readSettings,
+  readVariable,
+  SERVICE_SETTINGS,
+  STORE_SETTINGS,
+} from '../../server/settings.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
-import { readSettings, readVariable, SERVICE_SETTINGS, STORE_SETTINGS } from '../../server/settings.ts';
 import { type AccountFlags, LOCAL_FLAGS } from './flags.ts';
 import type { Login, TokenClient } from './index.ts';
 

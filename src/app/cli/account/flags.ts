@@ -1,6 +1,6 @@
-import type { Given } from '../command.ts';
-import { type HelpRow, helpRows } from '../../terminal/layout.ts';
 import { settingRow } from '../../server/settings.ts';
+import { type HelpRow, helpRows } from '../../terminal/layout.ts';
+import type { Given } from '../command.ts';
 
 const TEXT = { type: 'string' } as const;
 const URL_FLAG = { url: TEXT } as const;

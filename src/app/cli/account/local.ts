@@ -6,7 +6,6 @@ import type { LeaseStore } from '../../../ports/lease-store.ts';
 import type { ScopeCatalog } from '../../../scope/index.ts';
 import { TokenService } from '../../../service.ts';
 import type { Token, Verdict } from '../../../token/record.ts';
-import { type CliError, inputError } from '../../terminal/errors.ts';
 import { keyFileOf, readUsableKeys } from '../../server/files/key-file.ts';
 import { sharedStore } from '../../server/live-service.ts';
 import {
@@ -18,6 +17,7 @@ import {
 import { warn } from '../../server/start-checks.ts';
 import { storeTarget, withStore } from '../../server/stores/open.ts';
 import { usageToRead } from '../../server/stores/usage.ts';
+import { type CliError, inputError } from '../../terminal/errors.ts';
 import { InvalidValue, listAll, NotFound, type TokenClient, type Verification } from './index.ts';
 import { type TokenJson, toTokenJson, toUsedTokenJson, withoutValue } from './token-json.ts';
 

@@ -1,8 +1,8 @@
 import * as z from 'zod';
 import { toWireRotated, toWireWithUse } from '../../../http/wire.ts';
+import { isId } from '../../../token/id.ts';
 import { readMetadata } from '../../../token/metadata.ts';
 import type { Token } from '../../../token/record.ts';
-import { isId } from '../../../token/id.ts';
 
 // What a service sends is checked as far as printing it depends on it. The bounds are far beyond
 // those of a service: a server that answers in its place must not fill a terminal or the memory.

@@ -7,13 +7,26 @@ import {
 } from '../../../openapi/index.ts';
 import { isSegment, readHost } from '../../../scope/grammar.ts';
 import type { ScopeCatalog } from '../../../scope/index.ts';
-import { isFolder, readCatalog, readDocuments, rootNameOf } from '../../server/files/catalog-files.ts';
-import { catalogTypes } from '../catalog-types.ts';
-import { type Command, command, findingsOutcome, type Outcome } from '../command.ts';
+import {
+  isFolder,
+  readCatalog,
+  readDocuments,
+  rootNameOf,
+} from '../../server/files/catalog-files.ts';
+import { readSettings } from '../../server/settings.ts';
 import { usageError } from '../../terminal/errors.ts';
 import { asInput, readTokens } from '../../terminal/inputs.ts';
-import { columns, count, diffLines, indent, jsonText, labeled, printable } from '../../terminal/layout.ts';
-import { readSettings } from '../../server/settings.ts';
+import {
+  columns,
+  count,
+  diffLines,
+  indent,
+  jsonText,
+  labeled,
+  printable,
+} from '../../terminal/layout.ts';
+import { catalogTypes } from '../catalog-types.ts';
+import { type Command, command, findingsOutcome, type Outcome } from '../command.ts';
 
 /** Explains FILE. */
 export const FILE_HELP = `FILE is a JSON array of scopes, an OpenAPI document in

@@ -1,15 +1,15 @@
 import { existsSync } from 'node:fs';
-import { systemClock } from '../../../time/clock.ts';
 import { doctor, type StoreFinding, type TokenStore } from '../../../ports/token-store.ts';
-import type { TokenId } from '../../../token/record.ts';
 import type { UsageStore } from '../../../ports/usage-store.ts';
-import { command, findingsOutcome } from '../command.ts';
-import { count } from '../../terminal/layout.ts';
+import { systemClock } from '../../../time/clock.ts';
+import type { TokenId } from '../../../token/record.ts';
 import { readSettings, type ServeSettings, STORE_SETTINGS } from '../../server/settings.ts';
 import { goneTokens } from '../../server/stores/gone-tokens.ts';
 import { type KeyUse, keyUse } from '../../server/stores/key-use.ts';
 import { messageOf, type OpenStore, storeTarget, withStore } from '../../server/stores/open.ts';
 import { type UsageTarget, usageFault } from '../../server/stores/usage.ts';
+import { count } from '../../terminal/layout.ts';
+import { command, findingsOutcome } from '../command.ts';
 import { STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
 
 /** Examines a store, and what counts the uses of its tokens. */

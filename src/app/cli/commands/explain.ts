@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { command } from '../command.ts';
 import { inputError, nearest, usageError } from '../../terminal/errors.ts';
 import { columns, indent, labeled, wrap } from '../../terminal/layout.ts';
+import { command } from '../command.ts';
 
 /**
  * The folder of the pages, seen from `dist` in the package, and from this file in the repository.

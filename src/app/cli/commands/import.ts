@@ -1,21 +1,26 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
-import { systemClock } from '../../../time/clock.ts';
 import type { ScopeCatalog } from '../../../scope/index.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { generateKey } from '../../../values/keys.ts';
-import { catalogPaths, refuseWildcards } from '../account/connect.ts';
 import { readCatalog } from '../../server/files/catalog-files.ts';
-import { command, type Outcome } from '../command.ts';
+import { OWNER_ONLY } from '../../server/files/private-file.ts';
+import {
+  readSettings,
+  SERVICE_SETTINGS,
+  STORE_SETTINGS,
+  serviceOptions,
+} from '../../server/settings.ts';
+import { storeTarget, withStore } from '../../server/stores/open.ts';
 import { usageError } from '../../terminal/errors.ts';
+import { choice, LIFETIME, readFlag } from '../../terminal/kinds.ts';
+import { count, printable } from '../../terminal/layout.ts';
+import { catalogPaths, refuseWildcards } from '../account/connect.ts';
+import { command, type Outcome } from '../command.ts';
 import { type Imported, importRows, type Refusal } from '../import/import.ts';
 import { Rights, readPermissionMap } from '../import/rights.ts';
 import { readRows } from '../import/rows.ts';
 import { type OldSystem, SYSTEMS } from '../import/systems.ts';
-import { choice, LIFETIME, readFlag } from '../../terminal/kinds.ts';
-import { count, printable } from '../../terminal/layout.ts';
-import { OWNER_ONLY } from '../../server/files/private-file.ts';
 import { progressOn } from '../progress.ts';
-import { readSettings, SERVICE_SETTINGS, STORE_SETTINGS, serviceOptions } from '../../server/settings.ts';
-import { storeTarget, withStore } from '../../server/stores/open.ts';
 import { STORE_CATALOG_FLAGS, STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
 import { readScopeFlags, SCOPE_FLAG } from './token-input.ts';
 

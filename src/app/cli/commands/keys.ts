@@ -1,14 +1,14 @@
 import { dirname } from 'node:path';
 import { isTokenError } from '../../../errors.ts';
 import { generateKey, Key, type KeyOptions, KeyRing } from '../../../values/keys.ts';
-import { type Command, command, findingsOutcome, type Given, type Outcome } from '../command.ts';
-import { inputError, usageError } from '../../terminal/errors.ts';
 import { keyFileOf, makeKeys, readKeys, replaceKeys } from '../../server/files/key-file.ts';
-import { columns, count, jsonText } from '../../terminal/layout.ts';
 import { describeOpen, openToOthers } from '../../server/files/permissions.ts';
 import { makeFolder } from '../../server/files/private-file.ts';
-import { readSettings } from '../../server/settings.ts';
 import { weakKeys } from '../../server/files/weak-keys.ts';
+import { readSettings } from '../../server/settings.ts';
+import { inputError, usageError } from '../../terminal/errors.ts';
+import { columns, count, jsonText } from '../../terminal/layout.ts';
+import { type Command, command, findingsOutcome, type Given, type Outcome } from '../command.ts';
 import { KEYS_FLAG } from './store-flags.ts';
 
 const KEY_FLAGS = {

@@ -1,13 +1,14 @@
 import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { stepsOf } from '../../../records/steps.ts';
-import { type Command, command, type Outcome } from '../command.ts';
-import { inputError, usageError } from '../../terminal/errors.ts';
-import { count } from '../../terminal/layout.ts';
-import { type Progress, progressOn } from '../progress.ts';
 import { readSettings, readVariable, STORE_SETTINGS } from '../../server/settings.ts';
 import { backUp } from '../../server/stores/backup.ts';
-import { type Compared, type Copied, compareRecords, copyRecords } from '../../server/stores/copy.ts';
+import {
+  type Compared,
+  type Copied,
+  compareRecords,
+  copyRecords,
+} from '../../server/stores/copy.ts';
 import {
   requireSqlite,
   type StoreTarget,
@@ -16,6 +17,10 @@ import {
   withStore,
 } from '../../server/stores/open.ts';
 import { type EngineName, parseStoreUrl } from '../../server/stores/url.ts';
+import { inputError, usageError } from '../../terminal/errors.ts';
+import { count } from '../../terminal/layout.ts';
+import { type Command, command, type Outcome } from '../command.ts';
+import { type Progress, progressOn } from '../progress.ts';
 
 const BACKUP_NOTE =
   'The keys are not in it: keep a copy of keys.json in another place. Without the same keys, no token of the backup is accepted. Nor is usage.db, the counts of uses, which no token needs.';

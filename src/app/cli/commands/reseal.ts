@@ -1,10 +1,10 @@
 import type { ResealReport } from '../../../token/record.ts';
-import { command, type Outcome } from '../command.ts';
 import { keyFileOf, readUsableKeys } from '../../server/files/key-file.ts';
-import { count } from '../../terminal/layout.ts';
-import { progressOn } from '../progress.ts';
 import { readSettings, STORE_SETTINGS } from '../../server/settings.ts';
 import { type OpenStore, storeTarget, withStore } from '../../server/stores/open.ts';
+import { count } from '../../terminal/layout.ts';
+import { command, type Outcome } from '../command.ts';
+import { progressOn } from '../progress.ts';
 import { KEYS_FLAG, STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
 
 /** Encrypts the stored secrets again. */

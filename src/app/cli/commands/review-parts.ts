@@ -1,9 +1,9 @@
 import { MAX_REVIEWED_DAYS } from '../../../bounds.ts';
 import type { TokenFinding } from '../../../usage/findings.ts';
-import type { ReviewDays } from '../account/index.ts';
-import type { Ending } from '../command.ts';
 import { readFlag, wholeNumber } from '../../terminal/kinds.ts';
 import { count, listFindings } from '../../terminal/layout.ts';
+import type { ReviewDays } from '../account/index.ts';
+import type { Ending } from '../command.ts';
 
 // The parts that the reviews of a store and of an account share.
 

@@ -4,13 +4,13 @@ import type { TokenService } from '../../../service.ts';
 import type { TokenFinding } from '../../../usage/findings.ts';
 import { generateKey } from '../../../values/keys.ts';
 import { readCatalog } from '../../server/files/catalog-files.ts';
-import { command, type Part, type PrintPart } from '../command.ts';
-import { printable } from '../../terminal/layout.ts';
-import { progressOn } from '../progress.ts';
 import { readSettings, STORE_SETTINGS } from '../../server/settings.ts';
 import { warn } from '../../server/start-checks.ts';
 import { type OpenStore, storeTarget, withStore } from '../../server/stores/open.ts';
 import { usageToRead } from '../../server/stores/usage.ts';
+import { printable } from '../../terminal/layout.ts';
+import { command, type Part, type PrintPart } from '../command.ts';
+import { progressOn } from '../progress.ts';
 import {
   type Counts,
   DAYS_FLAGS,

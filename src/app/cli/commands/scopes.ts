@@ -8,11 +8,11 @@ import {
   ScopeSet,
 } from '../../../scope/index.ts';
 import { readCatalog } from '../../server/files/catalog-files.ts';
-import { type Command, command, type Outcome } from '../command.ts';
+import { warnOfParameters } from '../../server/start-checks.ts';
 import { usageError } from '../../terminal/errors.ts';
 import { asInput, readScopes } from '../../terminal/inputs.ts';
 import { columns, count, diffLines } from '../../terminal/layout.ts';
-import { warnOfParameters } from '../../server/start-checks.ts';
+import { type Command, command, type Outcome } from '../command.ts';
 import { GRANULARITY_FLAG, INPUT_FAULT } from './catalog.ts';
 import { describeRequest, namedTarget, REQUEST_REASONS, ROOT_NAME_FLAG } from './request.ts';
 

@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
-import { command } from '../command.ts';
 import { readSettings, SERVE_FLAGS, SERVE_SETTINGS, settingsHelp } from '../../server/settings.ts';
+import { command } from '../command.ts';
 
 export const SERVE = command({
   name: 'serve',

@@ -1,12 +1,8 @@
 import { MAX_PURGED } from '../../../bounds.ts';
-import { systemClock } from '../../../time/clock.ts';
-import { stepsOf } from '../../../records/steps.ts';
 import { doctor } from '../../../ports/token-store.ts';
+import { stepsOf } from '../../../records/steps.ts';
+import { systemClock } from '../../../time/clock.ts';
 import type { TokenId } from '../../../token/record.ts';
-import { type Command, command, type Outcome } from '../command.ts';
-import { inputError, usageError } from '../../terminal/errors.ts';
-import { AGE, readFlag, TIME, wholeNumber } from '../../terminal/kinds.ts';
-import { count } from '../../terminal/layout.ts';
 import { makeFolder } from '../../server/files/private-file.ts';
 import { readSettings, type ServeSettings, STORE_SETTINGS } from '../../server/settings.ts';
 import { goneTokens } from '../../server/stores/gone-tokens.ts';
@@ -18,6 +14,10 @@ import {
   withStore,
 } from '../../server/stores/open.ts';
 import { usageFault, usageToRead } from '../../server/stores/usage.ts';
+import { inputError, usageError } from '../../terminal/errors.ts';
+import { AGE, readFlag, TIME, wholeNumber } from '../../terminal/kinds.ts';
+import { count } from '../../terminal/layout.ts';
+import { type Command, command, type Outcome } from '../command.ts';
 import { DOCTOR } from './doctor.ts';
 import { IMPORT } from './import.ts';
 import { MOVE_COMMANDS } from './move.ts';

@@ -1,17 +1,17 @@
-import { systemClock } from '../../../time/clock.ts';
 import type { PatchInput } from '../../../inputs/types.ts';
-import { describeRounded, parseJsonText, roundedNumberIn } from '../../../text/json.ts';
 import type { Scope } from '../../../scope/index.ts';
+import { describeRounded, parseJsonText, roundedNumberIn } from '../../../text/json.ts';
+import { systemClock } from '../../../time/clock.ts';
 import type { JsonObject } from '../../../token/record.ts';
+import { readVariable } from '../../server/settings.ts';
+import { warnOfParameters } from '../../server/start-checks.ts';
+import { inputError, usageError } from '../../terminal/errors.ts';
+import { readScopes, standardInput } from '../../terminal/inputs.ts';
+import { readFlag, SECONDS, TIME } from '../../terminal/kinds.ts';
 import { checkWildcards } from '../account/connect.ts';
 import type { AccountFlags } from '../account/flags.ts';
 import type { NewToken, WrittenNeed } from '../account/index.ts';
 import type { Given } from '../command.ts';
-import { inputError, usageError } from '../../terminal/errors.ts';
-import { readScopes, standardInput } from '../../terminal/inputs.ts';
-import { readFlag, SECONDS, TIME } from '../../terminal/kinds.ts';
-import { readVariable } from '../../server/settings.ts';
-import { warnOfParameters } from '../../server/start-checks.ts';
 import { namedTarget } from './request.ts';
 import { changesLimits, LIMIT_FLAGS, readLimits } from './token-limits.ts';
 

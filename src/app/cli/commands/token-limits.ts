@@ -1,9 +1,9 @@
 import { MAX_RATE_SECONDS } from '../../../bounds.ts';
 import type { PatchInput } from '../../../inputs/types.ts';
 import type { TokenLimits } from '../../../token/record.ts';
+import { RATE, readFlag, wholeNumber } from '../../terminal/kinds.ts';
 import type { IfVersion, TokenClient } from '../account/index.ts';
 import type { Given } from '../command.ts';
-import { RATE, readFlag, wholeNumber } from '../../terminal/kinds.ts';
 
 const USES = wholeNumber(1, Number.MAX_SAFE_INTEGER);
 

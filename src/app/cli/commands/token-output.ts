@@ -1,9 +1,17 @@
-import type { ScopeDiff } from '../../../scope/index.ts';
 import { OTHER_SCOPES } from '../../../ports/usage-store.ts';
+import type { ScopeDiff } from '../../../scope/index.ts';
+import {
+  columns,
+  count,
+  diffLines,
+  labeled,
+  printable,
+  table,
+  wrap,
+} from '../../terminal/layout.ts';
 import type { Listing, TokenClient, Verification, WrittenNeed } from '../account/index.ts';
 import type { AdviceJson, ExplanationJson, TokenJson, UsageJson } from '../account/token-json.ts';
 import type { Outcome } from '../command.ts';
-import { columns, count, diffLines, labeled, printable, table, wrap } from '../../terminal/layout.ts';
 import { describeRequest, REQUEST_REASONS } from './request.ts';
 import { limitLines } from './token-limits.ts';
 

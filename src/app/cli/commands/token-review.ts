@@ -1,7 +1,7 @@
+import { printable } from '../../terminal/layout.ts';
 import { withClient } from '../account/connect.ts';
 import { ACCOUNT_FLAGS, ACCOUNT_HELP, ROUTE_FLAGS, ROUTE_HELP } from '../account/flags.ts';
 import { command } from '../command.ts';
-import { printable } from '../../terminal/layout.ts';
 import { DAYS_FLAGS, endingOf, FINDINGS_HELP, findingText, readDays } from './review-parts.ts';
 import { CLIENT_FAULT } from './token-help.ts';
 

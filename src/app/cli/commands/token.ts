@@ -1,4 +1,6 @@
 import { LISTED_STATES } from '../../../token/record.ts';
+import { usageError } from '../../terminal/errors.ts';
+import { ADDRESS, choice, readFlag, SECONDS, wholeNumber } from '../../terminal/kinds.ts';
 import { checkWildcards, withClient } from '../account/connect.ts';
 import {
   ACCOUNT_FLAGS,
@@ -15,8 +17,6 @@ import {
 } from '../account/flags.ts';
 import type { TokenClient } from '../account/index.ts';
 import { type Command, command, type Outcome } from '../command.ts';
-import { usageError } from '../../terminal/errors.ts';
-import { ADDRESS, choice, readFlag, SECONDS, wholeNumber } from '../../terminal/kinds.ts';
 import { applyAdvice } from './apply-advice.ts';
 import { ROOT_NAME_FLAG } from './request.ts';
 import { DAYS } from './review-parts.ts';

@@ -1,5 +1,5 @@
-import { isObject } from '../../../token/record.ts';
 import { shownName } from '../../../text/wording.ts';
+import { isObject } from '../../../token/record.ts';
 import { inputError } from '../../terminal/errors.ts';
 import { parseMembers, quote, readJson } from '../../terminal/inputs.ts';
 import { refusal } from './rows.ts';

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Api, ShownToken } from './api.ts';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
-import { Dialog } from './controls/dialog.tsx';
+import { Dialog, DialogActions } from './controls/dialog.tsx';
 import { ErrorNotice, messageOf, Notice } from './controls/notice.tsx';
 import { type RevokeFailure, type RevokeProgress, revokeMany } from './revoke-many.ts';
 import { nameOf } from './shown-token.ts';
@@ -109,14 +109,9 @@ function Question({ tokens, onRevoke, onCancel }: QuestionProps) {
       </ul>
       <p>{TEXTS.bulk.warning}</p>
       {abilities.has('/token/derive') && <p>{TEXTS.bulk.descendants}</p>}
-      <div class="actions">
-        <Button kind="danger" onClick={onRevoke}>
-          {TEXTS.bulk.confirm({ count: tokens.length })}
-        </Button>
-        <Button onClick={onCancel} isFirst>
-          {TEXTS.actions.cancel}
-        </Button>
-      </div>
+      <DialogActions kind="danger" onClick={onRevoke} onCancel={onCancel}>
+        {TEXTS.bulk.confirm({ count: tokens.length })}
+      </DialogActions>
     </>
   );
 }

@@ -1,7 +1,7 @@
 import type { ShownToken } from './api.ts';
 import { ChangedFacts } from './changed-facts.tsx';
 import { Button } from './controls/button.tsx';
-import { Dialog } from './controls/dialog.tsx';
+import { Dialog, DialogActions } from './controls/dialog.tsx';
 import { Difference } from './difference.tsx';
 import { TEXTS } from './texts.ts';
 
@@ -44,12 +44,9 @@ export function ConflictDialog(props: ConflictDialogProps) {
           <Difference before={now.scopes} after={scopes} />
         </>
       )}
-      <div class="actions">
-        <Button kind="primary" onClick={onGoOn}>
-          {TEXTS.conflict.goOn}
-        </Button>
-        <Button onClick={onCancel}>{TEXTS.actions.cancel}</Button>
-      </div>
+      <DialogActions onClick={onGoOn} onCancel={onCancel}>
+        {TEXTS.conflict.goOn}
+      </DialogActions>
     </Dialog>
   );
 }

@@ -3,8 +3,7 @@ import type { ApiError, ShownToken, TokenChange } from './api.ts';
 import { useChange } from './change.tsx';
 import { ChangedFacts, changedFacts, type Facts } from './changed-facts.tsx';
 import { useConsole } from './context.ts';
-import { Button } from './controls/button.tsx';
-import { Dialog } from './controls/dialog.tsx';
+import { Dialog, DialogActions } from './controls/dialog.tsx';
 import { TextField } from './controls/field.tsx';
 import { ErrorNotice, messageOf } from './controls/notice.tsx';
 import { LimitFields } from './limit-fields.tsx';
@@ -66,12 +65,9 @@ export function EditDialog({ token, onChanged, onCancel }: EditDialogProps) {
           </section>
         )}
         {error && Object.keys(errors).length === 0 && <ErrorNotice error={error} />}
-        <div class="actions">
-          <Button kind="primary" type="submit" isBusy={isBusy}>
-            {isBusy ? TEXTS.actions.saving : TEXTS.actions.save}
-          </Button>
-          <Button onClick={onCancel}>{TEXTS.actions.cancel}</Button>
-        </div>
+        <DialogActions type="submit" isBusy={isBusy} onCancel={onCancel}>
+          {isBusy ? TEXTS.actions.saving : TEXTS.actions.save}
+        </DialogActions>
       </form>
       {question}
     </Dialog>

@@ -23,25 +23,7 @@ export function LimitFields({ draft, errors, onEdit }: LimitFieldsProps) {
       <summary>{TEXTS.newToken.limits}</summary>
       <div class="stack">
         <p class="hint">{TEXTS.newToken.limitsHint}</p>
-        <Field
-          label={TEXTS.newToken.addresses}
-          hint={TEXTS.newToken.addressesHint}
-          error={errors.addresses}
-        >
-          {(attributes) => (
-            <textarea
-              {...attributes}
-              class="mono"
-              dir="ltr"
-              rows={3}
-              spellcheck={false}
-              value={draft.addresses}
-              onInput={({ currentTarget }) =>
-                onEdit({ addresses: currentTarget.value }, 'addresses')
-              }
-            />
-          )}
-        </Field>
+        <AddressField draft={draft} errors={errors} onEdit={onEdit} />
         <TextField
           label={TEXTS.newToken.uses}
           error={errors.uses}
@@ -65,6 +47,29 @@ export function LimitFields({ draft, errors, onEdit }: LimitFieldsProps) {
         </fieldset>
       </div>
     </details>
+  );
+}
+
+/** A field of several lines: one address, or block of addresses, in each. */
+function AddressField({ draft, errors, onEdit }: LimitFieldsProps) {
+  return (
+    <Field
+      label={TEXTS.newToken.addresses}
+      hint={TEXTS.newToken.addressesHint}
+      error={errors.addresses}
+    >
+      {(attributes) => (
+        <textarea
+          {...attributes}
+          class="mono"
+          dir="ltr"
+          rows={3}
+          spellcheck={false}
+          value={draft.addresses}
+          onInput={({ currentTarget }) => onEdit({ addresses: currentTarget.value }, 'addresses')}
+        />
+      )}
+    </Field>
   );
 }
 

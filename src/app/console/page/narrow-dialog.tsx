@@ -2,7 +2,7 @@ import type { ShownToken } from './api.ts';
 import { useChange } from './change.tsx';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
-import { Dialog } from './controls/dialog.tsx';
+import { Dialog, DialogActions } from './controls/dialog.tsx';
 import { ErrorNotice, Notice } from './controls/notice.tsx';
 import { LoadedPart } from './controls/screen.tsx';
 import { exactTime } from './controls/time.tsx';
@@ -97,12 +97,9 @@ function RemoveScopes({ token, unused, kept, intro, onChanged, onCancel }: Remov
         scopes={kept}
       />
       {error && <ErrorNotice error={error} />}
-      <div class="actions">
-        <Button kind="primary" onClick={narrow} isBusy={isBusy}>
-          {isBusy ? TEXTS.actions.saving : TEXTS.narrow.confirm({ count: unused.length })}
-        </Button>
-        <Button onClick={onCancel}>{TEXTS.actions.cancel}</Button>
-      </div>
+      <DialogActions onClick={narrow} isBusy={isBusy} onCancel={onCancel}>
+        {isBusy ? TEXTS.actions.saving : TEXTS.narrow.confirm({ count: unused.length })}
+      </DialogActions>
       {question}
     </>
   );

@@ -2,8 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { ShownToken } from './api.ts';
 import { useChange } from './change.tsx';
 import { useConsole } from './context.ts';
-import { Button } from './controls/button.tsx';
-import { Dialog } from './controls/dialog.tsx';
+import { Dialog, DialogActions } from './controls/dialog.tsx';
 import { ErrorNotice, Notice } from './controls/notice.tsx';
 import { countDescendants, type Descendants } from './descendants.ts';
 import { nameOf } from './shown-token.ts';
@@ -39,14 +38,9 @@ export function RevokeDialog({ token, onChanged, onRevoked, onCancel }: RevokeDi
         {TEXTS.list.lastUsed}: <LastUse token={token} />
       </p>
       {error && <ErrorNotice error={error} />}
-      <div class="actions">
-        <Button kind="danger" onClick={revoke} isBusy={isBusy}>
-          {isBusy ? TEXTS.revoke.busy : TEXTS.revoke.confirm}
-        </Button>
-        <Button onClick={onCancel} isFirst>
-          {TEXTS.actions.cancel}
-        </Button>
-      </div>
+      <DialogActions kind="danger" onClick={revoke} isBusy={isBusy} onCancel={onCancel}>
+        {isBusy ? TEXTS.revoke.busy : TEXTS.revoke.confirm}
+      </DialogActions>
       {question}
     </Dialog>
   );

@@ -2,9 +2,8 @@ import { useState } from 'preact/hooks';
 import type { FreshToken, Rotation, ShownToken } from './api.ts';
 import { useChange } from './change.tsx';
 import { useConsole } from './context.ts';
-import { Button } from './controls/button.tsx';
 import { ChoiceField } from './controls/choice-field.tsx';
-import { Dialog } from './controls/dialog.tsx';
+import { Dialog, DialogActions } from './controls/dialog.tsx';
 import { SelectField } from './controls/field.tsx';
 import { ErrorNotice } from './controls/notice.tsx';
 import { TEXTS } from './texts.ts';
@@ -61,12 +60,9 @@ export function RotateDialog({ token, onChanged, onRotated, onCancel }: RotateDi
           </label>
         )}
         {error && <ErrorNotice error={error} />}
-        <div class="actions">
-          <Button kind="primary" type="submit" isBusy={isBusy}>
-            {isBusy ? TEXTS.rotate.busy : TEXTS.rotate.confirm}
-          </Button>
-          <Button onClick={onCancel}>{TEXTS.actions.cancel}</Button>
-        </div>
+        <DialogActions type="submit" isBusy={isBusy} onCancel={onCancel}>
+          {isBusy ? TEXTS.rotate.busy : TEXTS.rotate.confirm}
+        </DialogActions>
       </form>
       {question}
     </Dialog>

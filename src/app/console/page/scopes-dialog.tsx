@@ -3,8 +3,7 @@ import { ScopeCatalog, ScopeSet } from '../../../scope/index.ts';
 import type { ApiError, ShownToken } from './api.ts';
 import { useChange } from './change.tsx';
 import { useConsole } from './context.ts';
-import { Button } from './controls/button.tsx';
-import { Dialog } from './controls/dialog.tsx';
+import { Dialog, DialogActions } from './controls/dialog.tsx';
 import { ErrorNotice, messageOf } from './controls/notice.tsx';
 import { LoadedPart } from './controls/screen.tsx';
 import { Difference } from './difference.tsx';
@@ -69,12 +68,9 @@ function ScopesForm({ token, added, entries, onChanged, onCancel }: ScopesFormPr
       {isChanged && <Difference before={token.scopes} after={granted} />}
       <SameCall body={{ scopes }} curl={patchCurlOf(base, username, token, { scopes })} />
       {error && scopeError(error) === undefined && <ErrorNotice error={error} />}
-      <div class="actions">
-        <Button kind="primary" onClick={save} isBusy={isBusy} isDisabled={!isChanged}>
-          {isBusy ? TEXTS.actions.saving : TEXTS.scopes.save}
-        </Button>
-        <Button onClick={onCancel}>{TEXTS.actions.cancel}</Button>
-      </div>
+      <DialogActions onClick={save} isBusy={isBusy} isDisabled={!isChanged} onCancel={onCancel}>
+        {isBusy ? TEXTS.actions.saving : TEXTS.scopes.save}
+      </DialogActions>
       {question}
     </>
   );

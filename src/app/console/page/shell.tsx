@@ -42,20 +42,7 @@ export function Shell(props: ShellProps) {
               )}
             </nav>
           )}
-          {onSignOut && (
-            <div class="who">
-              <span
-                class="who-name"
-                title={TEXTS.shell.signedInAs({ name: username ?? '' })}
-                dir="auto"
-              >
-                {username}
-              </span>
-              <Button kind="quiet" onClick={onSignOut}>
-                {TEXTS.shell.signOut}
-              </Button>
-            </div>
-          )}
+          {onSignOut && <SignedIn username={username} onSignOut={onSignOut} />}
         </div>
       </header>
       <main id="content" tabIndex={-1}>
@@ -75,6 +62,24 @@ export function Shell(props: ShellProps) {
 /** A button calls this, not a link: an address names a screen, not a place in it. */
 function skip(): void {
   document.getElementById('content')?.focus();
+}
+
+interface SignedInProps {
+  readonly username: string | undefined;
+  readonly onSignOut: () => void;
+}
+
+function SignedIn({ username = '', onSignOut }: SignedInProps) {
+  return (
+    <div class="who">
+      <span class="who-name" title={TEXTS.shell.signedInAs({ name: username })} dir="auto">
+        {username}
+      </span>
+      <Button kind="quiet" onClick={onSignOut}>
+        {TEXTS.shell.signOut}
+      </Button>
+    </div>
+  );
 }
 
 interface NavLinkProps {

@@ -14,12 +14,14 @@ export interface SignInFormProps {
   readonly onSignedIn: (session: Session) => void;
 }
 
+type Refusal = 'refused' | 'otherUser';
+
 /** Asks for a user name and a password, and checks them with the service. */
 export function SignInForm({ base, username: only, onSignedIn }: SignInFormProps) {
   const [username, setUsername] = useState(only ?? '');
   const [password, setPassword] = useState('');
   const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<ApiError | 'refused' | 'otherUser' | undefined>();
+  const [error, setError] = useState<ApiError | Refusal>();
   const [isTried, setTried] = useState(false);
 
   const submit = async (event: Event) => {
@@ -41,8 +43,7 @@ export function SignInForm({ base, username: only, onSignedIn }: SignInFormProps
 
   return (
     <form class="stack" onSubmit={submit} noValidate>
-      {error === 'refused' && <Notice kind="error">{TEXTS.signIn.refused}</Notice>}
-      {error === 'otherUser' && <Notice kind="error">{TEXTS.renew.otherUser}</Notice>}
+      {typeof error === 'string' && <Notice kind="error">{textOf(error)}</Notice>}
       {typeof error === 'object' && <ErrorNotice error={error} />}
       <TextField
         label={TEXTS.signIn.username}
@@ -65,4 +66,8 @@ export function SignInForm({ base, username: only, onSignedIn }: SignInFormProps
       </Button>
     </form>
   );
+}
+
+function textOf(refusal: Refusal): string {
+  return refusal === 'refused' ? TEXTS.signIn.refused : TEXTS.renew.otherUser;
 }

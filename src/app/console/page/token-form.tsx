@@ -43,10 +43,8 @@ export interface TokenFormProps {
   readonly cancel: ComponentChildren;
 }
 
-/** Asks for everything that a new token needs, and makes it. */
-export function TokenForm(props: TokenFormProps) {
-  const { catalog, maxSeconds, issue, onIssued } = props;
-  const { abilities } = useConsole();
+/** What a person has entered, what is wrong with it, and what its form does. */
+function useDraft({ maxSeconds, issue, onIssued }: TokenFormProps) {
   const form = useRef<HTMLFormElement>(null);
   const [draft, setDraft] = useState<Draft>(() => firstDraft(maxSeconds));
   const [failure, setFailure] = useState<Failure>({ errors: {} });
@@ -76,6 +74,15 @@ export function TokenForm(props: TokenFormProps) {
     }
     setBusy(false);
   };
+  return { form, draft, failure, isBusy, edit, submit };
+}
+
+/** Asks for everything that a new token needs, and makes it. */
+export function TokenForm(props: TokenFormProps) {
+  const { catalog, maxSeconds } = props;
+  const { abilities } = useConsole();
+  const { form, draft, failure, isBusy, edit, submit } = useDraft(props);
+  const { errors } = failure;
   return (
     <form class="new-token" ref={form} onSubmit={submit} noValidate>
       <TextField

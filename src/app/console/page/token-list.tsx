@@ -121,11 +121,9 @@ interface TokenRowsProps {
 
 const isRevocable = ({ state }: ShownToken) => state !== 'revoked';
 
-/** A list of tokens. Any of them can be selected and revoked together. */
-function TokenRows({ tokens, read, onRevoked }: TokenRowsProps) {
-  const findings = useFindingCodes();
+/** The tokens that are selected: some of those that are shown, or all that match. */
+function useSelected(tokens: readonly ShownToken[]) {
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const [isRevoking, setRevoking] = useState(false);
   /** All that match, including those that are not shown. */
   const [matching, setMatching] = useState<readonly ShownToken[]>();
   const revocable = tokens.filter(isRevocable);
@@ -139,10 +137,21 @@ function TokenRows({ tokens, read, onRevoked }: TokenRowsProps) {
     });
   }, []);
   const isAll = revocable.every(({ id }) => selected.has(id));
+  const selectShown = (isSelected: boolean) => {
+    setMatching(undefined);
+    setSelected(new Set(isSelected ? revocable.map(({ id }) => id) : []));
+  };
+  return { selected, matching, revocable, chosen, isAll, toggle, selectShown, setMatching };
+}
+
+/** A list of tokens. Any of them can be selected and revoked together. */
+function TokenRows({ tokens, read, onRevoked }: TokenRowsProps) {
+  const findings = useFindingCodes();
+  const { selected, matching, revocable, chosen, isAll, ...select } = useSelected(tokens);
+  const [isRevoking, setRevoking] = useState(false);
   const finish = () => {
     setRevoking(false);
-    setSelected(new Set());
-    setMatching(undefined);
+    select.selectShown(false);
     onRevoked();
   };
   return (
@@ -151,13 +160,10 @@ function TokenRows({ tokens, read, onRevoked }: TokenRowsProps) {
         <BulkBar
           isAll={isAll}
           count={chosen.length}
-          onToggleAll={() => {
-            setMatching(undefined);
-            setSelected(new Set(isAll ? [] : revocable.map(({ id }) => id)));
-          }}
+          onToggleAll={() => select.selectShown(!isAll)}
           onRevoke={() => setRevoking(true)}
           read={matching === undefined ? read : undefined}
-          onSelectMatching={(all) => setMatching(all.filter(isRevocable))}
+          onSelectMatching={(all) => select.setMatching(all.filter(isRevocable))}
         />
       )}
       <ul class="tokens">
@@ -167,7 +173,7 @@ function TokenRows({ tokens, read, onRevoked }: TokenRowsProps) {
             token={token}
             findings={findings.get(token.id)}
             isSelected={selected.has(token.id)}
-            onToggle={toggle}
+            onToggle={select.toggle}
           />
         ))}
       </ul>

@@ -1,5 +1,6 @@
 import { readdirSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { likeness } from '../../../inputs/scope-hints.ts';
 import {
   catalogFromOpenApi,
   type OpenApiOptions,
@@ -7,12 +8,11 @@ import {
   readOpenApi,
 } from '../../../openapi/index.ts';
 import { ScopeCatalog, ScopeError } from '../../../scope/index.ts';
-import { likeness } from '../../../inputs/scope-hints.ts';
 import { CliError, inputError, usageError } from '../../terminal/errors.ts';
-import { EXAMPLE_CATALOG } from './example-catalog.ts';
 import { asInput, quote, readLooseJson } from '../../terminal/inputs.ts';
 import { type Granularity, readSettings } from '../settings.ts';
 import { warnOfParameters } from '../start-checks.ts';
+import { EXAMPLE_CATALOG } from './example-catalog.ts';
 
 /** Reads the catalog of `serve`. Without paths, it is the example. */
 export async function loadCatalog(

@@ -15,8 +15,8 @@ import { isTokenError } from '../../../errors.ts';
 import { generateKey, type KeyOptions, KeyRing } from '../../../values/keys.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
 import { quote, readJson } from '../../terminal/inputs.ts';
-import { fsyncPath, OWNER_ONLY, readOrMake } from './private-file.ts';
 import type { ServeSettings } from '../settings.ts';
+import { fsyncPath, OWNER_ONLY, readOrMake } from './private-file.ts';
 
 /** The path of the keys in a data folder. */
 export function keyFile(folder: string): string {

@@ -1,17 +1,17 @@
 import { existsSync } from 'node:fs';
-import { nextTurn } from '../../../time/deadline.ts';
 import { type FixedAccount, hashPassword } from '../../../http/sign-in/basic-auth.ts';
-import type { ScopeCatalog } from '../../../scope/index.ts';
 import type { TokenStore } from '../../../ports/token-store.ts';
+import type { ScopeCatalog } from '../../../scope/index.ts';
+import { nextTurn } from '../../../time/deadline.ts';
 import type { KeyOptions } from '../../../values/keys.ts';
-import { firstAccountFile, loadFirstAccount, readAccountFile } from './account-files.ts';
-import { loadCatalog } from './catalog-files.ts';
 import { inputError } from '../../terminal/errors.ts';
-import { keyFile, keyFileOf, loadKeys, readUsableKeys, usableKeys } from './key-file.ts';
 import { refuseRepeated } from '../../terminal/kinds.ts';
 import type { ServeSettings } from '../settings.ts';
 import { refuseLostKeys, refuseOpenSecrets } from '../start-checks.ts';
 import type { StoreTarget } from '../stores/open.ts';
+import { firstAccountFile, loadFirstAccount, readAccountFile } from './account-files.ts';
+import { loadCatalog } from './catalog-files.ts';
+import { keyFile, keyFileOf, loadKeys, readUsableKeys, usableKeys } from './key-file.ts';
 
 /** The parts of a service that come from files. A reload replaces all of them. */
 export interface ServiceFiles {

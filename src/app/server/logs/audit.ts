@@ -1,12 +1,12 @@
 import { AUDIT_PAUSE_MS, MAX_AUDITED_FAILURES, MAX_AUDITED_SIGN_INS } from '../../../bounds.ts';
-import { systemClock } from '../../../time/clock.ts';
 import type { TokenEvent, TokenEventType } from '../../../events.ts';
 import type { SignIn } from '../../../http/sign-in/sign-in.ts';
-import { Allowance, type AllowanceOptions } from './allowance.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { inputError } from '../../terminal/errors.ts';
 import { printable } from '../../terminal/layout.ts';
-import { fileSink, LineWriter, outputSink, type Sink } from './line-writer.ts';
 import { masked } from '../../terminal/masking.ts';
+import { Allowance, type AllowanceOptions } from './allowance.ts';
+import { fileSink, LineWriter, outputSink, type Sink } from './line-writer.ts';
 
 /** The destination of an {@link Audit}. */
 export interface Lines {

@@ -1,11 +1,11 @@
 import { inspect } from 'node:util';
 import { ERROR_LOG_PAUSE_MS, MAX_ERROR_KINDS, MAX_ERROR_LENGTH } from '../../../bounds.ts';
-import { type Clock, systemClock } from '../../../time/clock.ts';
 import { isTokenError } from '../../../errors.ts';
-import { Allowance, type AllowanceOptions } from './allowance.ts';
+import { type Clock, systemClock } from '../../../time/clock.ts';
 import { printable } from '../../terminal/layout.ts';
-import { theLog } from './log.ts';
 import { masked } from '../../terminal/masking.ts';
+import { Allowance, type AllowanceOptions } from './allowance.ts';
+import { theLog } from './log.ts';
 
 export interface ErrorLogOptions extends Pick<AllowanceOptions, 'clock' | 'schedule'> {
   /** @default the log of this process */

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Logger } from 'pino';
 import { systemClock } from '../../../time/clock.ts';
+import { masked } from '../../terminal/masking.ts';
 import type { CallObserver, EndedCall } from '../calls.ts';
+import { optionalPackage } from '../optional-package.ts';
 import { LineWriter, outputSink, type Sink } from './line-writer.ts';
 import type { Log } from './log.ts';
-import { masked } from '../../terminal/masking.ts';
-import { optionalPackage } from '../optional-package.ts';
 
 /**
  * Letters, digits and hyphens: no value of a token has this form, and no line end gets into a log.

@@ -1,6 +1,6 @@
+import { printableLines } from '../../terminal/layout.ts';
 import type { CallObserver } from '../calls.ts';
 import type { Greeting } from '../greeting.ts';
-import { printableLines } from '../../terminal/layout.ts';
 
 /** The log of a command, above all of a running service, for its operator. */
 export interface Log {

@@ -2,14 +2,14 @@ import type { Histogram, Registry } from 'prom-client';
 import { isTokenError } from '../../../errors.ts';
 import type { TokenEvent, TokenEventType } from '../../../events.ts';
 import type { SignIn } from '../../../http/sign-in/sign-in.ts';
-import type { LeaseStore } from '../../../ports/lease-store.ts';
 import { STORE_METHODS } from '../../../inputs/options.ts';
-import type { TokenService } from '../../../service.ts';
+import type { LeaseStore } from '../../../ports/lease-store.ts';
 import type { TokenStore } from '../../../ports/token-store.ts';
+import type { UsageStore } from '../../../ports/usage-store.ts';
+import type { TokenService } from '../../../service.ts';
 import { performance } from '../../../time/timers.ts';
 import type { RefusalReason } from '../../../token/record.ts';
 import type { ServiceStats } from '../../../upkeep.ts';
-import type { UsageStore } from '../../../ports/usage-store.ts';
 import type { CallObserver } from '../calls.ts';
 import { optionalPackage } from '../optional-package.ts';
 

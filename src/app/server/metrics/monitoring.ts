@@ -4,10 +4,10 @@ import type { LeaseStore } from '../../../ports/lease-store.ts';
 import type { TokenStore } from '../../../ports/token-store.ts';
 import type { UsageStore } from '../../../ports/usage-store.ts';
 import { type ListenPlace, listenOn, urlOf } from '../listen.ts';
-import { Metrics } from './metrics.ts';
-import { metricsPage, pageServer } from './page.ts';
 import type { Page } from '../pages/pages.ts';
 import type { ServeSettings } from '../settings.ts';
+import { Metrics } from './metrics.ts';
+import { metricsPage, pageServer } from './page.ts';
 
 type MonitoringSettings = Pick<ServeSettings, 'metrics' | 'metricsPort' | 'host'>;
 

@@ -2,11 +2,11 @@ import { createServer, type Server } from 'node:http';
 import { HEADERS_TIMEOUT_MS, REQUEST_TIMEOUT_MS } from '../../../bounds.ts';
 import { HttpError } from '../../../http/errors.ts';
 import { originForm } from '../../../http/node/listener.ts';
-import { COMMON_HEADERS, fail } from '../../../http/responses.ts';
 import { sendByNode } from '../../../http/node/sending.ts';
 import { inTurn } from '../../../http/node/turns.ts';
-import type { Metrics } from './metrics.ts';
+import { COMMON_HEADERS, fail } from '../../../http/responses.ts';
 import { madeOnceATurn, type Page, publicPage } from '../pages/pages.ts';
+import type { Metrics } from './metrics.ts';
 
 const TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 /** In OpenMetrics, samples of counters end in this, and their families do not. */

@@ -1,6 +1,6 @@
+import type { ServeSettings } from '../settings.ts';
 import { CONSOLE } from './console-page.ts';
 import { type Page, publicJsonPage } from './pages.ts';
-import type { ServeSettings } from '../settings.ts';
 
 /**
  * The page at `/`: the name of the service, and links to its other pages. Anyone may read it, so it

@@ -1,11 +1,11 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { DEFAULT_SEND_TIMEOUT_MS } from '../../../bounds.ts';
-import { nextTurn } from '../../../time/deadline.ts';
 import { HttpError, internalError } from '../../../http/errors.ts';
+import { sendByNode } from '../../../http/node/sending.ts';
 import { publicFile } from '../../../http/public-file.ts';
 import { headerOf } from '../../../http/request.ts';
 import { fail, type HttpResponse } from '../../../http/responses.ts';
-import { sendByNode } from '../../../http/node/sending.ts';
+import { nextTurn } from '../../../time/deadline.ts';
 
 /** A page that the service has in addition to the token handler. */
 export interface Page {

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isTokenError } from '../../../errors.ts';
-import { stepsOf } from '../../../records/steps.ts';
-import { revoked } from '../../../token/revoked.ts';
 import type { TokenStore } from '../../../ports/token-store.ts';
+import { stepsOf } from '../../../records/steps.ts';
 import type { TokenRecord } from '../../../token/record.ts';
+import { revoked } from '../../../token/revoked.ts';
 
 /** What became of the records of a source. */
 export interface Copied {

@@ -1,7 +1,7 @@
-import { withDeadline } from '../../../time/deadline.ts';
 import { isTokenError } from '../../../errors.ts';
 import { doctor, type TokenStore } from '../../../ports/token-store.ts';
 import type { UsageStore } from '../../../ports/usage-store.ts';
+import { withDeadline } from '../../../time/deadline.ts';
 import { MAX_CONNECT_MS } from './engines.ts';
 import type { TokenLeases } from './leases.ts';
 import { COUNTS_LOST, fileReason, messageOf, type StoreTarget } from './open.ts';

@@ -30,7 +30,8 @@ interface Client {
 }
 
 const postgres: Engine = {
-  migrationSql: async (table) => sqlOfTables(await import('../../../stores/postgres/index.ts'), table),
+  migrationSql: async (table) =>
+    sqlOfTables(await import('../../../stores/postgres/index.ts'), table),
   async open({ url }, table) {
     const { default: pg } = await driver('pg', () => import('pg'));
     const engine = await import('../../../stores/postgres/index.ts');

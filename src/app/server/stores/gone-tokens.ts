@@ -1,6 +1,6 @@
 import type { TokenStore } from '../../../ports/token-store.ts';
-import type { TokenId } from '../../../token/record.ts';
 import type { UsageStore } from '../../../ports/usage-store.ts';
+import type { TokenId } from '../../../token/record.ts';
 
 const BATCH = 1000;
 

@@ -1,5 +1,5 @@
-import { stepsOf } from '../../../records/steps.ts';
 import type { TokenStore } from '../../../ports/token-store.ts';
+import { stepsOf } from '../../../records/steps.ts';
 import { isExpired } from '../../../token/record.ts';
 import { sealingKid } from '../../../values/value.ts';
 

@@ -8,9 +8,9 @@ import {
   statSync,
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { withDeadline } from '../../../time/deadline.ts';
 import { isTokenError, TokenError } from '../../../errors.ts';
 import { doctor, type StoreFinding, type TokenStore } from '../../../ports/token-store.ts';
+import { withDeadline } from '../../../time/deadline.ts';
 import { delay, performance } from '../../../time/timers.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
 import { OWNER_ONLY } from '../files/private-file.ts';

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
-import type { TokenId } from '../../../token/record.ts';
 import type { UsageStore } from '../../../ports/usage-store.ts';
+import type { TokenId } from '../../../token/record.ts';
 import { describeError } from '../../terminal/error-message.ts';
 
 /** How an engine opens a {@link UsageTarget}. */

@@ -2,7 +2,11 @@ import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type ImportOptions, importRows, type Refusal } from '../../../../src/app/cli/import/import.ts';
+import {
+  type ImportOptions,
+  importRows,
+  type Refusal,
+} from '../../../../src/app/cli/import/import.ts';
 import { Rights, readPermissionMap } from '../../../../src/app/cli/import/rights.ts';
 import { readRows } from '../../../../src/app/cli/import/rows.ts';
 import { SYSTEMS } from '../../../../src/app/cli/import/systems.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ErrorLog } from '../../../../src/app/server/logs/error-log.ts';
-import { withDeadline } from '../../../../src/time/deadline.ts';
 import { remoteAddress } from '../../../../src/http/sign-in/login-limiter.ts';
+import { withDeadline } from '../../../../src/time/deadline.ts';
 import { newLog } from '../../cli/support.ts';
 
 function setUp() {

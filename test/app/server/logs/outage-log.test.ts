@@ -2,7 +2,12 @@ import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { OutageLog } from '../../../../src/app/server/logs/outage-log.ts';
-import { generateKey, MemoryTokenStore, type TokenEvent, TokenService } from '../../../../src/index.ts';
+import {
+  generateKey,
+  MemoryTokenStore,
+  type TokenEvent,
+  TokenService,
+} from '../../../../src/index.ts';
 import { SqliteTokenStore } from '../../../../src/stores/sqlite/index.ts';
 import { faults, withFaults } from '../../../../src/testing/index.ts';
 import { ACCOUNT, call, newFolder, newLog, serve } from '../../cli/support.ts';

@@ -2,7 +2,11 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { diagnose, diagnoseLeases, diagnoseUsage } from '../../../../src/app/server/stores/diagnosis.ts';
+import {
+  diagnose,
+  diagnoseLeases,
+  diagnoseUsage,
+} from '../../../../src/app/server/stores/diagnosis.ts';
 import { type OpenStore, storeTarget } from '../../../../src/app/server/stores/open.ts';
 import { usageToRecord } from '../../../../src/app/server/stores/usage.ts';
 import { newFolder, run } from '../../cli/support.ts';

@@ -1,5 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
+import { TEXTS } from '../texts.ts';
+import { Button, type ButtonProps } from './button.tsx';
 
 export interface DialogProps {
   readonly title: string;
@@ -41,5 +43,21 @@ export function Dialog({ title, children, onCancel, isWide = false }: DialogProp
       <h2 id={titleId}>{title}</h2>
       {children}
     </dialog>
+  );
+}
+
+export interface DialogActionsProps extends ButtonProps {
+  readonly onCancel: () => void;
+}
+
+/** The buttons at the end of a dialog: one does what it asks about, the other leaves everything as it is. */
+export function DialogActions({ onCancel, ...confirm }: DialogActionsProps) {
+  return (
+    <div class="actions">
+      <Button kind="primary" {...confirm} />
+      <Button onClick={onCancel} isFirst={confirm.kind === 'danger'}>
+        {TEXTS.actions.cancel}
+      </Button>
+    </div>
   );
 }

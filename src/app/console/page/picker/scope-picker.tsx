@@ -76,10 +76,11 @@ interface Picked {
   readonly scopes: readonly string[];
 }
 
-function Picker(props: ScopePickerProps & { readonly known: Known }) {
-  const { known, label, scopes, onChange } = props;
+type PickerProps = ScopePickerProps & { readonly known: Known };
+
+/** What is picked now, and how to pick something else. */
+function usePicked({ known, scopes, onChange }: PickerProps) {
   const { catalog, tree } = known;
-  const id = useId();
   // A ref, not a state: scopes that the owner has changed are shown in the same render.
   const picked = useRef<Picked>(undefined);
   const [, setRound] = useState(0);
@@ -87,10 +88,6 @@ function Picker(props: ScopePickerProps & { readonly known: Known }) {
     const selection = selectionOf(tree, catalog, scopes);
     picked.current = { selection, preview: previewOf(selection, catalog), scopes };
   }
-  const { selection, preview } = picked.current;
-  // The owner knows only that there are no scopes, not why.
-  const error = props.error && (problemOf(selection, preview) ?? props.error);
-  const [open, setOpen] = useState(() => openAtFirst(tree, selection));
   const change = (next: Selection) => {
     const made = previewOf(next, catalog);
     const requested = made.ok ? made.requested : [];
@@ -98,6 +95,17 @@ function Picker(props: ScopePickerProps & { readonly known: Known }) {
     setRound((round) => round + 1);
     onChange(requested);
   };
+  return { ...picked.current, change };
+}
+
+function Picker(props: PickerProps) {
+  const { known, label } = props;
+  const { catalog, tree } = known;
+  const id = useId();
+  const { selection, preview, change } = usePicked(props);
+  // The owner knows only that there are no scopes, not why.
+  const error = props.error && (problemOf(selection, preview) ?? props.error);
+  const [open, setOpen] = useState(() => openAtFirst(tree, selection));
   const picking: Picking = {
     selection,
     change,

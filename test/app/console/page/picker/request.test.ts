@@ -4,7 +4,11 @@ import { describe, expect, it } from 'vitest';
 import { previewOf, requestOf } from '../../../../../src/app/console/page/picker/request.ts';
 import { Rights } from '../../../../../src/app/console/page/picker/rights.ts';
 import { entriesOf, type Selection } from '../../../../../src/app/console/page/picker/selection.ts';
-import { branchesTo, isTemplate, type ScopeTree } from '../../../../../src/app/console/page/picker/tree.ts';
+import {
+  branchesTo,
+  isTemplate,
+  type ScopeTree,
+} from '../../../../../src/app/console/page/picker/tree.ts';
 import type { ScopeCatalog } from '../../../../../src/scope/catalog.ts';
 import type { Scope } from '../../../../../src/scope/grammar.ts';
 import { ScopeSet } from '../../../../../src/scope/set.ts';

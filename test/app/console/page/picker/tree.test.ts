@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { branchesTo, chainOf, isTemplate } from '../../../../../src/app/console/page/picker/tree.ts';
+import {
+  branchesTo,
+  chainOf,
+  isTemplate,
+} from '../../../../../src/app/console/page/picker/tree.ts';
 import { setUp } from './support.ts';
 
 describe('scopeTree', () => {
