@@ -18,7 +18,7 @@ import { type IssuedToken, recordBytes, type Token, type TokenPage } from '../to
 import { listBytes } from '../token/size.ts';
 import { invalidBearer } from './bearer.ts';
 import { addressDenied, HttpError, limitExceeded, overloaded } from './errors.ts';
-import type { SpentRate } from './guard/rate-limit-fields.ts';
+import type { SpentRate } from './guard/guard.ts';
 import {
   adviceSchema,
   type Filter,

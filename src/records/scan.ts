@@ -1,9 +1,10 @@
 import { MAX_SCANNED_TOKENS, SCAN_BUDGET_MS, SCANNED_BATCH } from '../bounds.ts';
 import type { PageQuery, Position } from '../ports/token-store.ts';
 import { nextTurn } from '../time/deadline.ts';
-import type { TokenRecord } from '../token/record.ts';
+import { performance } from '../time/timers.ts';
+import { recordBytes, type TokenRecord } from '../token/record.ts';
+import { bytesOfLists } from '../token/size.ts';
 import type { CheckedStore } from './checked-store.ts';
-import { isLast, Page, TimeBudget } from './page.ts';
 
 /** Which records to collect. */
 export interface Scan {
@@ -47,5 +48,68 @@ export async function scan(
     const isEnough = page.isFull || pages * SCANNED_BATCH >= MAX_SCANNED_TOKENS || time.isOver;
     if (isEnough) return end(after);
     if (store.isLocal) await time.waitFor(nextTurn());
+  }
+}
+
+/** Collects records up to a number and a sum of bytes. */
+export class Page {
+  readonly records: TokenRecord[] = [];
+  readonly #limit: number;
+  readonly #maxBytes: number;
+  #bytes = 0;
+
+  constructor(limit: number, maxBytes: number) {
+    this.#limit = limit;
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Whether the record fitted. The first one always does, or a list would never get past it. */
+  add(record: TokenRecord): boolean {
+    if (this.records.length === this.#limit) return false;
+    const bytes = this.#bytes + recordBytes(record);
+    if (bytes > this.#maxBytes && this.records.length > 0) return false;
+    this.#bytes = bytes;
+    this.records.push(record);
+    return true;
+  }
+
+  /** Whether no further record can fit. */
+  get isFull(): boolean {
+    return this.#bytes >= this.#maxBytes;
+  }
+}
+
+/** Whether a store's answer is its last page. A store may end a page early only because of its bytes. */
+export function isLast(
+  records: readonly TokenRecord[],
+  { limit, maxBytes = Number.POSITIVE_INFINITY }: PageQuery,
+): boolean {
+  if (records.length >= limit) return false;
+  let bytes = 0;
+  for (const record of records) bytes += bytesOfLists(record);
+  return bytes < maxBytes;
+}
+
+/** A time budget for the work of this process. The time that it waits for a promise does not count. */
+class TimeBudget {
+  readonly #budgetMs: number;
+  #spentMs = 0;
+  #since = performance.now();
+
+  constructor(budgetMs: number) {
+    this.#budgetMs = budgetMs;
+  }
+
+  async waitFor<Answer>(answer: Promise<Answer>): Promise<Answer> {
+    this.#spentMs += performance.now() - this.#since;
+    try {
+      return await answer;
+    } finally {
+      this.#since = performance.now();
+    }
+  }
+
+  get isOver(): boolean {
+    return this.#spentMs + performance.now() - this.#since >= this.#budgetMs;
   }
 }

@@ -1,6 +1,6 @@
 import * as crypto from 'node:crypto';
 import { customRandom } from 'nanoid';
-import { MAX_FOREIGN_LENGTH } from '../bounds.ts';
+import { MAX_FOREIGN_LENGTH, MAX_REMEMBERED_VALUES } from '../bounds.ts';
 import { copyText } from '../text/copy.ts';
 import { ID_LENGTH, isId } from '../token/id.ts';
 import type { Proof, TokenId, TokenRecord } from '../token/record.ts';
@@ -20,7 +20,6 @@ import {
 import { sha256 } from './hmac.ts';
 import { type Key, type KeyRing, SEAL_BYTES } from './keys.ts';
 import { redactor } from './redact.ts';
-import { RememberedValues } from './remembered.ts';
 
 export type { PresentedValue };
 
@@ -309,4 +308,50 @@ function isAlphanumeric(text: string, start: number): boolean {
     if (ALPHANUMERIC[text.charCodeAt(i)] !== 1) return false;
   }
   return true;
+}
+
+/** A value that was read before, with its SHA-256, which cannot be presented. */
+interface ReadValue {
+  readonly hash: string;
+  readonly presented: PresentedValue;
+}
+
+/**
+ * Remembers what values were read as. Recognizes a value by the SHA-256 of the whole. Keeps two
+ * generations: when the recent one is full, it replaces the former one.
+ */
+class RememberedValues {
+  #recent = new Map<number, ReadValue>();
+  #former = new Map<number, ReadValue>();
+
+  /** The result of reading a value before; `undefined` if it is not remembered. */
+  get(value: string): PresentedValue | undefined {
+    const slot = slotOf(value);
+    const recent = this.#recent.get(slot);
+    const known = recent ?? this.#former.get(slot);
+    if (known === undefined || known.hash !== sha256(value)) return undefined;
+    if (recent === undefined) this.#store(slot, known);
+    return known.presented;
+  }
+
+  add(value: string, presented: PresentedValue): void {
+    this.#store(slotOf(value), { hash: sha256(value), presented });
+  }
+
+  #store(slot: number, read: ReadValue): void {
+    if (this.#recent.size === MAX_REMEMBERED_VALUES) {
+      this.#former = this.#recent;
+      this.#recent = new Map();
+    }
+    this.#recent.set(slot, read);
+  }
+}
+
+/** The last characters as a number: V8 slices keep the parent string alive, which here is the secret. */
+function slotOf(value: string): number {
+  let slot = 0;
+  for (let i = value.length - CHECKSUM_LENGTH; i < value.length; i++) {
+    slot = (Math.imul(slot, ALPHABET.length) + value.charCodeAt(i)) | 0;
+  }
+  return slot;
 }

@@ -1,18 +1,21 @@
+import { askCatalog } from '../access/catalogs.ts';
+import { lostScopes } from '../access/rights.ts';
 import { MAX_PAGE_FINDINGS, MAX_RECORD_BYTES, REVIEW_BUDGET_MS } from '../bounds.ts';
 import { notify } from '../events.ts';
 import type { ReviewInput, ReviewPageInput } from '../inputs/types.ts';
 import { readCursor, writeCursor } from '../records/cursor.ts';
 import { accountStepsOf, stepsOf } from '../records/steps.ts';
 import { usedTokenOf } from '../records/token-view.ts';
-import type { ScopeCatalog, ScopeSet } from '../scope/index.ts';
-import { Turns } from '../time/deadline.ts';
+import { type Scope, type ScopeCatalog, ScopeSet } from '../scope/index.ts';
+import { OverlapIndex, patternsOf } from '../scope/overlap.ts';
+import { inSteps } from '../scope/steps.ts';
+import { inTurns, Turns } from '../time/deadline.ts';
 import { DAY_MS } from '../time/duration.ts';
 import { performance } from '../time/timers.ts';
 import { isExpired, type TokenRecord } from '../token/record.ts';
 import { listBytes } from '../token/size.ts';
 import { allUses, totalsOf } from '../usage/counts.ts';
 import { findingsOn, type ReviewAges, type TokenFinding } from '../usage/findings.ts';
-import { CatalogCoverage, type Coverage } from './coverage.ts';
 import type { ServiceParts } from './parts.ts';
 
 /** Findings about some tokens of an account, and the cursor of the next page if there may be more. */
@@ -154,4 +157,45 @@ async function coverageIn(
   held: ScopeSet,
 ): Promise<Coverage | undefined> {
   return coverage?.of(held).catch(() => undefined);
+}
+
+/** How the scopes of a token relate to a catalog. */
+interface Coverage {
+  /** The held scopes that the account may no longer have. */
+  readonly lost: readonly string[];
+  /** How many entries of the catalog the scopes cover entirely. */
+  readonly covered: number;
+  /** How many entries the catalog has. */
+  readonly entries: number;
+}
+
+/** Compares the scopes of many tokens with one catalog. Each set is compared once. */
+class CatalogCoverage {
+  readonly #catalog: ScopeCatalog;
+  readonly #index: OverlapIndex;
+  readonly #size: number;
+  readonly #known = new WeakMap<ScopeSet, Coverage>();
+
+  /** @throws {TokenError} `store_unavailable` if the catalog fails */
+  constructor(catalog: ScopeCatalog) {
+    const entries = askCatalog((): Scope[] => [...ScopeSet.from(catalog.toArray())]);
+    this.#catalog = catalog;
+    this.#index = new OverlapIndex(entries);
+    this.#size = entries.length;
+  }
+
+  /** @throws {TokenError} `store_unavailable` if the catalog fails */
+  async of(held: ScopeSet): Promise<Coverage> {
+    const known = this.#known.get(held);
+    if (known !== undefined) return known;
+    const covered = new Set<Scope>();
+    const count = inSteps(held, (scope) => {
+      for (const entry of this.#index.find('covered', patternsOf(scope))) covered.add(entry);
+    });
+    await inTurns(count);
+    const lost = await lostScopes(this.#catalog, held.toArray());
+    const coverage = { lost, covered: covered.size, entries: this.#size };
+    this.#known.set(held, coverage);
+    return coverage;
+  }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { rateLimitHeaders } from '../../src/http/guard/rate-limit-fields.ts';
+import { rateLimitHeaders } from '../../src/http/guard/guard.ts';
 import {
   type BearerGuardOptions,
   bearerGuard,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isLast, Page } from '../../src/records/page.ts';
+import { isLast, Page } from '../../src/records/scan.ts';
 import { recordBytes, type TokenRecord } from '../../src/token/record.ts';
 import { listBytes } from '../../src/token/size.ts';
 import { newRecord } from '../stores/support.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RecordWeights } from '../../src/records/weights.ts';
+import { RecordWeights } from '../../src/records/reader.ts';
 import type { TokenRecord } from '../../src/token/record.ts';
 import { listWeight } from '../../src/token/size.ts';
 import { newRecord } from '../stores/support.ts';

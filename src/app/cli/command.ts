@@ -1,6 +1,8 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { setTimeout } from '../../time/timers.ts';
 import { theLog } from '../server/logs/log.ts';
+import { isServiceLink } from '../server/service-links.ts';
+import { VARIABLES } from '../server/settings.ts';
 import { nearest, usageError } from '../terminal/errors.ts';
 import {
   count,
@@ -12,7 +14,17 @@ import {
   showExample,
   wrapUsage,
 } from '../terminal/layout.ts';
-import { checkVariables, quoteWarnings } from './check-variables.ts';
+
+// Texts that the help of several token commands shares.
+
+export const CLIENT_FAULT = 'the service or the store refused the call, or cannot be reached';
+export const ABSENT = 'the account has no such token';
+
+export const ID_HELP = `ID is the id of the token. With a store, its value works as well: give - and pass the value on
+standard input, because arguments are visible in process lists.`;
+
+export const TOKEN_JSON =
+  'the token as in the answer of the service: { id, token, masked, scopes, requested?, state, createdAt, expire, version, pending?, parent?, name?, metadata?, limits? }; times are UNIX seconds, and only a store gives requested';
 
 /** The result of a command, for people and for programs. */
 export interface Outcome {
@@ -257,4 +269,39 @@ function usageOf(flags: Flags): string[] {
     const text = [`--${name}`, value].filter(Boolean).join(' ') + (multiple === true ? '...' : '');
     return isRequired === true ? text : `[${text}]`;
   });
+}
+
+const PREFIX = 'TOKENWRIGHT_';
+
+/**
+ * Refuses a variable with our prefix that no command reads: a misspelled setting would be ignored,
+ * and its default taken.
+ *
+ * @throws {CliError} naming the variable and the one that was meant, never its value
+ */
+export function checkVariables(environment: Readonly<Record<string, string | undefined>>): void {
+  for (const [name, value] of Object.entries(environment)) {
+    if (!name.startsWith(PREFIX) || !value || VARIABLES.includes(name)) continue;
+    if (isServiceLink(name, value)) continue;
+    const ends = VARIABLES.map((variable) => variable.replace(PREFIX, ''));
+    const meant = nearest(name.slice(PREFIX.length), ends);
+    const hint =
+      meant === undefined
+        ? 'see tokenwright serve --help for those that there are'
+        : `did you mean ${VARIABLES[ends.indexOf(meant)]}?`;
+    throw usageError(`no command knows the variable ${name}; ${hint}`);
+  }
+}
+
+/** A password may have quotes of its own. */
+const MAY_BE_QUOTED = 'TOKENWRIGHT_PASSWORD';
+
+/**
+ * One warning for each variable that is still in its quotes: a shell removes them, but an env file of
+ * Docker, for example, keeps them. Never with its value.
+ */
+export function quoteWarnings(environment: Readonly<Record<string, string | undefined>>): string[] {
+  return VARIABLES.filter((name) => name !== MAY_BE_QUOTED)
+    .filter((name) => /^(["']).*\1$/s.test(environment[name] ?? ''))
+    .map((name) => `${name} begins and ends with a quote, which counts as part of it: remove both`);
 }

@@ -30,9 +30,8 @@ import type { Audit } from './logs/audit.ts';
 import { ErrorLog } from './logs/error-log.ts';
 import { theLog } from './logs/log.ts';
 import type { Metrics } from './metrics/metrics.ts';
-import { consolePage } from './pages/console-page.ts';
-import { frontPage } from './pages/front-page.ts';
-import type { Page } from './pages/pages.ts';
+import { CONSOLE, consolePage } from './pages/console-page.ts';
+import { type Page, publicJsonPage } from './pages/pages.ts';
 import type { ServeSettings, serviceOptions } from './settings.ts';
 import { reportPurges, startUpkeep } from './upkeep.ts';
 
@@ -184,4 +183,20 @@ export function newLimiter(): FailureLimiter {
     address: limiter(MAX_FAILURES_OF_ADDRESS),
     user: limiter(MAX_FAILURES_OF_USER),
   });
+}
+
+/**
+ * The page at `/`: the name of the service, and links to its other pages. Anyone may read it, so it
+ * does not show the version. Links are relative, since a proxy may add a path.
+ */
+function frontPage({ console, docs }: Pick<ServeSettings, 'console' | 'docs'>): Page {
+  const links = {
+    openapi: './openapi.json',
+    ...(console === 'on' && { console: `.${CONSOLE}` }),
+    ...(docs && { docs: './docs' }),
+    healthz: './healthz',
+    readyz: './readyz',
+  };
+  const data = { name: 'tokenwright', ...links };
+  return publicJsonPage('/', { data, success: true, message: '', error: null });
 }

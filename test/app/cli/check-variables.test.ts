@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkVariables, quoteWarnings } from '../../../src/app/cli/check-variables.ts';
+import { checkVariables, quoteWarnings } from '../../../src/app/cli/command.ts';
 import { readSettings, SERVE_SETTINGS, VARIABLES } from '../../../src/app/server/settings.ts';
 import { run } from './support.ts';
 

@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { loadKeys } from '../../../src/app/server/files/key-file.ts';
-import { FORMATS } from '../../../src/app/server/foreign-formats.ts';
+import { FORMATS } from '../../../src/app/server/settings.ts';
 import { bearerGuard, sendResponse } from '../../../src/http/index.ts';
 import { TokenService } from '../../../src/index.ts';
 import { SqliteTokenStore, SqliteUsageStore } from '../../../src/stores/sqlite/index.ts';

@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs';
 import { doctor, type StoreFinding, type TokenStore } from '../../../ports/token-store.ts';
 import type { UsageStore } from '../../../ports/usage-store.ts';
+import { stepsOf } from '../../../records/steps.ts';
 import { systemClock } from '../../../time/clock.ts';
-import type { TokenId } from '../../../token/record.ts';
+import { isExpired, type TokenId } from '../../../token/record.ts';
+import { sealingKid } from '../../../values/value.ts';
 import { readSettings, type ServeSettings, STORE_SETTINGS } from '../../server/settings.ts';
 import { goneTokens } from '../../server/stores/gone-tokens.ts';
-import { type KeyUse, keyUse } from '../../server/stores/key-use.ts';
 import { messageOf, type OpenStore, storeTarget, withStore } from '../../server/stores/open.ts';
 import { type UsageTarget, usageFault } from '../../server/stores/usage.ts';
 import { count } from '../../terminal/layout.ts';
@@ -122,4 +123,35 @@ async function usageFindings(
 
 function noteOn({ kid, values, secrets }: KeyUse): string {
   return `key ${kid}: made ${count(values, 'live value')}, and seals ${count(secrets, 'secret')}`;
+}
+
+/** How many live tokens depend on a key. */
+interface KeyUse {
+  readonly kid: string;
+  /** Values that were made with it. */
+  readonly values: number;
+  /** Secrets that are sealed with it. */
+  readonly secrets: number;
+}
+
+/** Counts for each key the live tokens that depend on it. Reads all records. */
+async function keyUse(store: TokenStore, now: number): Promise<KeyUse[]> {
+  const values = new Map<string, number>();
+  const secrets = new Map<string, number>();
+  const add = (counts: Map<string, number>, kid: string | undefined) => {
+    if (kid !== undefined) counts.set(kid, (counts.get(kid) ?? 0) + 1);
+  };
+  for await (const records of stepsOf(store)) {
+    for (const record of records) {
+      if (record.revokedAt !== undefined || isExpired(record, now)) continue;
+      for (const each of [record, ...(record.pending === undefined ? [] : [record.pending])]) {
+        add(values, each.kid);
+        add(secrets, sealingKid(each));
+      }
+    }
+  }
+  const kids = [...new Set([...values.keys(), ...secrets.keys()])].sort();
+  return kids.map((kid) => {
+    return { kid, values: values.get(kid) ?? 0, secrets: secrets.get(kid) ?? 0 };
+  });
 }

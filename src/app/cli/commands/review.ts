@@ -1,3 +1,4 @@
+import { MAX_REVIEWED_DAYS } from '../../../bounds.ts';
 import type { ReviewInput } from '../../../inputs/types.ts';
 import type { ScopeCatalog } from '../../../scope/index.ts';
 import type { TokenService } from '../../../service.ts';
@@ -8,18 +9,124 @@ import { readSettings, STORE_SETTINGS } from '../../server/settings.ts';
 import { warn } from '../../server/start-checks.ts';
 import { type OpenStore, storeTarget, withStore } from '../../server/stores/open.ts';
 import { usageToRead } from '../../server/stores/usage.ts';
-import { printable } from '../../terminal/layout.ts';
-import { command, type Part, type PrintPart } from '../command.ts';
+import { readFlag, wholeNumber } from '../../terminal/kinds.ts';
+import { count, listFindings, printable } from '../../terminal/layout.ts';
+import { withClient } from '../account/connect.ts';
+import { ACCOUNT_FLAGS, ACCOUNT_HELP, ROUTE_FLAGS, ROUTE_HELP } from '../account/flags.ts';
+import type { ReviewDays } from '../account/index.ts';
+import { CLIENT_FAULT, command, type Ending, type Part, type PrintPart } from '../command.ts';
 import { progressOn } from '../progress.ts';
-import {
-  type Counts,
-  DAYS_FLAGS,
-  endingOf,
-  FINDINGS_HELP,
-  findingText,
-  readDays,
-} from './review-parts.ts';
 import { STORE_CATALOG_FLAGS, STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
+
+/** A number of days that a review looks back or ahead. */
+export const DAYS = wholeNumber(1, MAX_REVIEWED_DAYS);
+
+/** Explains the codes. */
+export const FINDINGS_HELP = `  unused          was used, but not for --unused-for-days
+  never_used      was issued longer ago than that, and was never used
+  broad           may use every method or a whole host, or most of the catalog
+  excess          is in use, but more than half of its scopes are not
+  expiring        expires within --expiring-within-days, and is in use
+  stale_secret    its value is older than --secret-older-than-days
+  orphaned_scope  holds scopes that the catalog no longer has
+  suspended       has been suspended for more than 90 days`;
+
+export const DAYS_FLAGS = {
+  'unused-for-days': { type: 'string', value: 'DAYS', help: `${DAYS.values}; default 90` },
+  'expiring-within-days': { type: 'string', value: 'DAYS', help: `${DAYS.values}; default 14` },
+  'secret-older-than-days': { type: 'string', value: 'DAYS', help: `${DAYS.values}; default 180` },
+} as const;
+
+export function readDays(
+  flags: Readonly<Partial<Record<keyof typeof DAYS_FLAGS, string>>>,
+): ReviewDays {
+  const read = (name: keyof typeof DAYS_FLAGS) => readFlag(DAYS, name, flags[name]);
+  return {
+    unusedForDays: read('unused-for-days'),
+    expiringWithinDays: read('expiring-within-days'),
+    secretOlderThanDays: read('secret-older-than-days'),
+  };
+}
+
+/**
+ * Findings are printed one by one, so the column of codes is as wide as the widest of all codes.
+ */
+const CODE_WIDTH = Math.max(
+  ...Object.keys({
+    unused: true,
+    never_used: true,
+    broad: true,
+    excess: true,
+    expiring: true,
+    stale_secret: true,
+    orphaned_scope: true,
+    suspended: true,
+  } satisfies Record<TokenFinding['code'], true>).map(({ length }) => length),
+);
+
+export function findingText(code: string, message: string): string {
+  return listFindings([{ code: code.padEnd(CODE_WIDTH), message }]);
+}
+
+interface Counts {
+  readonly findings: number;
+  readonly tokens: number;
+}
+
+/** @param place such as `in the store` or `of the account` */
+export function endingOf({ findings, tokens }: Counts, place: string): Ending {
+  const notes =
+    findings === 0
+      ? `nothing found ${place}`
+      : `${count(findings, 'finding')} about ${count(tokens, 'token')} ${place}`;
+  return { isInParts: true, notes, isNegative: findings > 0 };
+}
+
+/** Finds tokens of an account that somebody should look at. */
+export const TOKEN_REVIEW = command({
+  name: 'token review',
+  summary: 'finds tokens of the account that somebody should look at',
+  about: `It looks at active and suspended tokens once, newest first, and changes nothing. To review all accounts
+of a store, use tokenwright review. What it finds:
+
+${FINDINGS_HELP}
+
+The first two, excess and expiring need a service that records uses.
+
+With a store, give the catalog as to serve, for broad and orphaned_scope:
+${ROUTE_HELP}
+
+${ACCOUNT_HELP}`,
+  flags: { ...ACCOUNT_FLAGS, ...ROUTE_FLAGS, ...DAYS_FLAGS },
+  json: '[{ code, token, scopes, message }], as GET /review has them, with the facts of each finding, such as lastUsed in UNIX seconds',
+  exits: { 0: 'nothing was found', 1: CLIENT_FAULT, 3: 'something was found' },
+  example: {
+    call: 'token review --account ada --unused-for-days 30',
+    output: `never_used      7f3kQwB2mN8xR4tY6uZ1aC (ci) was not used since 2027-01-31, when
+                counting of it began; revoke it if nobody needs it`,
+  },
+  async run(_, flags, print) {
+    const days = readDays(flags);
+    const use = { catalogFor: 'routing', showsUse: true } as const;
+    return withClient(
+      flags,
+      async (client) => {
+        const tokens = new Set<string>();
+        let findings = 0;
+        for await (const finding of client.review(days)) {
+          const { id, name } = finding.token;
+          const of = name === undefined ? '' : ` (${printable(name)})`;
+          const message = `${printable(id)}${of} ${printable(finding.message)}`;
+          await print({ text: findingText(printable(finding.code), message), json: finding });
+          findings += 1;
+          tokens.add(id);
+        }
+        return endingOf({ findings, tokens: tokens.size }, `of ${client.name}`);
+      },
+      use,
+    );
+  },
+});
 
 /** Finds tokens that somebody should look at. */
 export const REVIEW = command({

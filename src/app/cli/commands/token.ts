@@ -1,11 +1,14 @@
+import type { AdviseOptions } from '../../../inputs/types.ts';
 import { LISTED_STATES } from '../../../token/record.ts';
 import { usageError } from '../../terminal/errors.ts';
 import { ADDRESS, choice, readFlag, SECONDS, wholeNumber } from '../../terminal/kinds.ts';
-import { checkWildcards, withClient } from '../account/connect.ts';
+import { type ClientUse, checkWildcards, withClient } from '../account/connect.ts';
 import {
   ACCOUNT_FLAGS,
   ACCOUNT_HELP,
   type AccountFlags,
+  BEARER_FLAGS,
+  BEARER_HELP,
   CATALOG_FLAGS,
   CLIENT_FLAGS,
   CLIENT_HELP,
@@ -15,14 +18,18 @@ import {
   ROUTE_FLAGS,
   ROUTE_HELP,
 } from '../account/flags.ts';
-import type { TokenClient } from '../account/index.ts';
-import { type Command, command, type Outcome } from '../command.ts';
-import { applyAdvice } from './apply-advice.ts';
+import { InvalidValue, NotFound, type TokenClient } from '../account/index.ts';
+import {
+  ABSENT,
+  CLIENT_FAULT,
+  type Command,
+  command,
+  ID_HELP,
+  type Outcome,
+  TOKEN_JSON,
+} from '../command.ts';
 import { ROOT_NAME_FLAG } from './request.ts';
-import { DAYS } from './review-parts.ts';
-import { TOKEN_DERIVE } from './token-derive.ts';
-import { TOKEN_EXPLAIN } from './token-explain.ts';
-import { ABSENT, CLIENT_FAULT, ID_HELP, TOKEN_JSON } from './token-help.ts';
+import { DAYS, TOKEN_REVIEW } from './review.ts';
 import {
   CHANGE_FLAGS,
   NAME_FLAG,
@@ -39,16 +46,114 @@ import {
 import { withLimits } from './token-limits.ts';
 import {
   adviceOutcome,
+  explanationOutcome,
   listedOutcome,
   madeOutcome,
+  missingOutcome,
   revokedOutcome,
   shownOutcome,
   triedOutcome,
   usageOutcome,
   verificationOutcome,
 } from './token-output.ts';
-import { TOKEN_REVIEW } from './token-review.ts';
-import { withToken } from './with-token.ts';
+
+const INVALID = 'the value is not, or no longer, valid';
+
+/** Makes a narrower token from a token. */
+const TOKEN_DERIVE = command({
+  name: 'token derive',
+  summary: 'makes a narrower token from the value of a token, and prints its value',
+  about: `The value of the parent is read from standard input, or from the variable TOKENWRIGHT_TOKEN. It is all
+the credentials: neither an account nor a password is needed. With --url, the service must run with
+--derivation.
+
+The new token may do what --scope names and its parent may do, and ends with its parent at the latest. Limits
+can only be added or lowered. Standard output has only its value. The details go to standard error.
+
+${BEARER_HELP}
+${REVEAL_HELP}`,
+  flags: {
+    ...BEARER_FLAGS,
+    ...REVEAL_FLAGS,
+    token: VALUE_FLAG,
+    ...NEW_TOKEN_FLAGS,
+  },
+  json: TOKEN_JSON,
+  exits: { 0: 'the token was made', 1: CLIENT_FAULT, 3: INVALID },
+  example: {
+    call: 'token derive --scope GET:shop.example/orders --name job --ttl 15m < value.txt',
+    output: `tw_1k1x0PmR2…
+id       x0PmR2sW8vK2mYt7RjW1cZ
+value    tw_1k1x0PmR2…
+name     job
+state    active
+parent   7f3kQwB2mN8xR4tY6uZ1aC
+scopes   GET:shop.example/orders
+created  2026-11-21T20:00:00Z
+expires  2026-11-21T20:15:00Z
+version  1`,
+  },
+  async run(_, flags) {
+    const scopes = await readScopeFlags(flags.scope ?? [], 'scope');
+    const token = newTokenOf(scopes, flags);
+    const value = await readValueOperand(flags.token);
+    const derive = async (client: TokenClient): Promise<Outcome> => {
+      try {
+        return madeOutcome(await client.derive(value, token));
+      } catch (error) {
+        if (!(error instanceof InvalidValue)) throw error;
+        return { text: '', json: null, notes: INVALID, isNegative: true };
+      }
+    };
+    return withClient(flags, derive, { isByValue: true });
+  },
+});
+
+/** Explains what a token may do. */
+const TOKEN_EXPLAIN = command({
+  name: 'token explain',
+  operands: ['ID', 'METHOD?', 'URL?'],
+  summary: 'says whether a token would be allowed a request, and why not',
+  about: `Give METHOD and URL of a request, or --scope. If the token would be refused, you see its nearest scope,
+which part of that does not match, and the smallest scope that would be enough. It needs no value, and
+counts as no use. To check a value, use token verify.
+
+${ID_HELP}
+
+With a store, give the catalog as to serve:
+${ROUTE_HELP}
+
+${ACCOUNT_HELP}`,
+  flags: {
+    ...ACCOUNT_FLAGS,
+    ...ROUTE_FLAGS,
+    scope: {
+      type: 'string',
+      value: 'SCOPE',
+      help: 'the scope in question, instead of METHOD and URL',
+    },
+    'root-name': ROOT_NAME_FLAG,
+  },
+  json: '{ allowed, reason?, grantedBy?, needed, nearest?: { scope, failed }, smallest?, known, suggestions }; known is whether the catalog knows it (true without a catalog), failed is method, domain or path',
+  exits: { 0: 'allowed', 1: CLIENT_FAULT, 3: `refused, or ${ABSENT}` },
+  example: {
+    call: 'token explain 7f3kQwB2mN8xR4tY6uZ1aC DELETE https://shop.example/orders/7 --account ada',
+    output: `refused  DELETE shop.example /orders/7
+reason   insufficient_scope: no scope of the token covers it
+nearest  GET:shop.example/orders, but its method does not match
+enough   DELETE:shop.example/orders/7$`,
+  },
+  async run([operand = '', method, url], flags) {
+    const need = readWrittenNeed(method, url, flags);
+    const id = await readIdOperand(operand);
+    return withToken(
+      flags,
+      (client) => client.explain(id, need),
+      (explanation) => explanationOutcome(explanation, need),
+      { catalogFor: 'routing' },
+    );
+  },
+});
 
 const ACTIVATE = choice('first-use');
 const MATCH = choice('overlaps', 'covers', 'exact');
@@ -552,4 +657,37 @@ async function revokeAll(
     }
     return revokedOutcome(await client.revokeAll(), client);
   });
+}
+
+/** Removes the unused scopes, unless the token has no others. */
+async function applyAdvice(
+  client: TokenClient,
+  id: string,
+  options: AdviseOptions,
+): Promise<Outcome> {
+  // Read before the advice, so that the patch fails if the token changes between the two.
+  const { version } = await client.get(id, {});
+  const advice = await client.advise(id, options);
+  const { unused, kept } = advice;
+  if (unused.length === 0 || kept.length === 0) return adviceOutcome(advice, []);
+  await client.patch(id, { removeScopes: unused }, { ifVersion: version });
+  return adviceOutcome(advice, unused);
+}
+
+/** Calls the client about one token. A missing token is a negative answer. */
+export async function withToken<Result>(
+  flags: AccountFlags,
+  call: (client: TokenClient) => Promise<Result>,
+  describe: (result: Result, client: TokenClient) => Outcome,
+  use: ClientUse = {},
+): Promise<Outcome> {
+  const describeCall = async (client: TokenClient) => {
+    try {
+      return describe(await call(client), client);
+    } catch (error) {
+      if (error instanceof NotFound) return missingOutcome(client);
+      throw error;
+    }
+  };
+  return withClient(flags, describeCall, use);
 }

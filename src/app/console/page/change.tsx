@@ -1,8 +1,12 @@
 import { useRef, useState } from 'preact/hooks';
 import type { Api, ApiError, ShownToken } from './api.ts';
-import { ConflictDialog } from './conflict.tsx';
+import { ChangedFacts } from './changed-facts.tsx';
 import { useConsole } from './context.ts';
+import { Button } from './controls/button.tsx';
+import { Dialog, DialogActions } from './controls/dialog.tsx';
+import { Difference } from './difference.tsx';
 import { toApiError } from './loading.ts';
+import { TEXTS } from './texts.ts';
 
 /** Makes a change to a token, with the version of the token as the person has seen it. */
 export type Change = (api: Api, token: ShownToken) => Promise<void>;
@@ -84,4 +88,50 @@ async function readOnceMore(api: Api, id: string): Promise<ShownToken | undefine
   } catch {
     return undefined;
   }
+}
+
+interface ConflictDialogProps {
+  /** The token as the person saw it. */
+  readonly before: ShownToken;
+  readonly now: ShownToken;
+  /** The scopes after the person's own change; absent if it does not change them. */
+  readonly scopes?: readonly string[] | undefined;
+  readonly onGoOn: () => void;
+  readonly onCancel: () => void;
+  /** The token is revoked now: nobody can change it any more. */
+  readonly onGone: (now: ShownToken) => void;
+}
+
+/** Somebody else has changed the token: shows what, and asks whether to go on. */
+function ConflictDialog(props: ConflictDialogProps) {
+  const { before, now, scopes, onGoOn, onCancel, onGone } = props;
+  if (now.state === 'revoked') {
+    const close = () => onGone(now);
+    return (
+      <Dialog title={TEXTS.conflict.revoked} onCancel={close}>
+        <p>{TEXTS.conflict.revokedIntro}</p>
+        <div class="actions">
+          <Button kind="primary" onClick={close}>
+            {TEXTS.actions.close}
+          </Button>
+        </div>
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog title={TEXTS.conflict.title} onCancel={onCancel}>
+      <p>{TEXTS.conflict.intro}</p>
+      <ChangedFacts before={before} after={now} />
+      <Difference before={before.scopes} after={now.scopes} />
+      {scopes && (
+        <>
+          <p>{TEXTS.conflict.mine}</p>
+          <Difference before={now.scopes} after={scopes} />
+        </>
+      )}
+      <DialogActions onClick={onGoOn} onCancel={onCancel}>
+        {TEXTS.conflict.goOn}
+      </DialogActions>
+    </Dialog>
+  );
 }

@@ -53,3 +53,13 @@ export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   return new ApiError('internal', error instanceof Error ? error.message : String(error));
 }
+
+/** Debounces a value: follows it only when it has stayed the same for some time. */
+export function useDelayed<Value>(value: Value, milliseconds: number): Value {
+  const [delayed, setDelayed] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setDelayed(value), milliseconds);
+    return () => clearTimeout(timer);
+  }, [value, milliseconds]);
+  return delayed;
+}

@@ -4,7 +4,7 @@ import { useChange } from './change.tsx';
 import { useConsole } from './context.ts';
 import { Dialog, DialogActions } from './controls/dialog.tsx';
 import { ErrorNotice, Notice } from './controls/notice.tsx';
-import { countDescendants, type Descendants } from './descendants.ts';
+import { countDescendants, type Descendants } from './revoke-many.ts';
 import { nameOf } from './shown-token.ts';
 import { TEXTS } from './texts.ts';
 import { LastUse } from './token-row.tsx';

@@ -2,9 +2,8 @@ import { useState } from 'preact/hooks';
 import type { FreshToken, Rotation, ShownToken } from './api.ts';
 import { useChange } from './change.tsx';
 import { useConsole } from './context.ts';
-import { ChoiceField } from './controls/choice-field.tsx';
 import { Dialog, DialogActions } from './controls/dialog.tsx';
-import { SelectField } from './controls/field.tsx';
+import { ChoiceField, SelectField } from './controls/field.tsx';
 import { ErrorNotice } from './controls/notice.tsx';
 import { TEXTS } from './texts.ts';
 

@@ -1,9 +1,8 @@
 import type { FreshToken, ShownToken } from './api.ts';
 import { EditDialog } from './edit-dialog.tsx';
-import { NarrowDialog, RemoveDialog } from './narrow-dialog.tsx';
 import { RevokeDialog } from './revoke-dialog.tsx';
 import { RotateDialog } from './rotate-dialog.tsx';
-import { ScopesDialog } from './scopes-dialog.tsx';
+import { NarrowDialog, RemoveDialog, ScopesDialog } from './scopes-dialog.tsx';
 
 /** The kind of an open dialog about a token, with the scopes that some kinds need. */
 export type OpenDialog =

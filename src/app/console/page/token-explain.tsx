@@ -1,5 +1,4 @@
 import { useState } from 'preact/hooks';
-import { readAddress } from './address.ts';
 import type { ApiError, Explanation, ShownToken } from './api.ts';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
@@ -7,6 +6,7 @@ import { SelectField, TextField } from './controls/field.tsx';
 import { ErrorNotice, Notice } from './controls/notice.tsx';
 import { limitsText } from './limits-text.ts';
 import { toApiError } from './loading.ts';
+import { readAddress } from './rights.ts';
 import { TEXTS } from './texts.ts';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const;

@@ -1,16 +1,14 @@
 import { Component } from 'preact';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import type { Api, Finding, ShownToken, TokenPage } from './api.ts';
-import { BulkBar } from './bulk-bar.tsx';
-import { BulkRevokeDialog } from './bulk-revoke.tsx';
+import { BulkBar, BulkRevokeDialog } from './bulk-revoke.tsx';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { SelectField, TextField } from './controls/field.tsx';
 import { ErrorNotice } from './controls/notice.tsx';
 import { LoadedPart, Screen } from './controls/screen.tsx';
-import { useDelayed } from './delayed.ts';
 import { readFindings } from './findings.ts';
-import { toApiError, useLoaded } from './loading.ts';
+import { toApiError, useDelayed, useLoaded } from './loading.ts';
 import { hrefOf } from './router.ts';
 import { LANGUAGE, TEXTS } from './texts.ts';
 import { TokenRow } from './token-row.tsx';

@@ -1,7 +1,6 @@
 import type { WireUsage } from '../../../http/wire-reports.ts';
 import { Time } from './controls/time.tsx';
-import { summaryOf } from './rights.ts';
-import { type RightHost, type RightLeaf, rightsTree } from './rights-tree.ts';
+import { type RightHost, type RightLeaf, rightsTree, summaryOf } from './rights.ts';
 import { LANGUAGE, TEXTS } from './texts.ts';
 
 /** With more endpoints than this, hosts are closed at first. */

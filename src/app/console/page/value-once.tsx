@@ -9,9 +9,9 @@ import { Screen } from './controls/screen.tsx';
 import { Time } from './controls/time.tsx';
 import { DeriveScreen } from './derive.tsx';
 import { useLoaded } from './loading.ts';
+import { firstCallOf } from './new-token-draft.ts';
 import { summaryOf } from './rights.ts';
 import { TEXTS } from './texts.ts';
-import { firstCallOf } from './value-once-call.ts';
 
 export interface ValueOnceProps {
   readonly token: FreshToken;

@@ -12,7 +12,6 @@ import { CliError, inputError, usageError } from '../../terminal/errors.ts';
 import { asInput, quote, readLooseJson } from '../../terminal/inputs.ts';
 import { type Granularity, readSettings } from '../settings.ts';
 import { warnOfParameters } from '../start-checks.ts';
-import { EXAMPLE_CATALOG } from './example-catalog.ts';
 
 /** Reads the catalog of `serve`. Without paths, it is the example. */
 export async function loadCatalog(
@@ -137,3 +136,27 @@ function listIn(path: string): unknown[] | undefined {
 export function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
+
+/** The scopes of an invented provider, for a first look at the service. */
+const EXAMPLE_CATALOG: readonly string[] = [
+  'GET:orders.acme.example/orders',
+  'POST:orders.acme.example/orders',
+  'PATCH:orders.acme.example/orders',
+  'DELETE:orders.acme.example/orders',
+  'GET:orders.acme.example/order-exports',
+  'POST:orders.acme.example/order-exports',
+  'GET:catalog.acme.example/products',
+  'POST:catalog.acme.example/products',
+  'PUT:catalog.acme.example/products',
+  'GET:catalog.acme.example/prices',
+  'PUT:catalog.acme.example/prices',
+  'GET:billing.acme.example/invoices',
+  'POST:billing.acme.example/invoices',
+  'GET:billing.acme.example/invoices-archive',
+  'GET:billing.acme.example/payments',
+  'POST:billing.acme.example/refunds',
+  'GET:ship.acme.example/labels',
+  'POST:ship.acme.example/labels',
+  'GET:ship.acme.example/tracking',
+  'GET:acme.example/status',
+];

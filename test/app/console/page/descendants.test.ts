@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Api, ListQuery, ShownToken } from '../../../../src/app/console/page/api.ts';
-import { countDescendants } from '../../../../src/app/console/page/descendants.ts';
+import { countDescendants } from '../../../../src/app/console/page/revoke-many.ts';
 
 type Family = Readonly<Record<string, readonly string[]>>;
 

@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readAddress } from '../../../../src/app/console/page/address.ts';
-import { summaryOf } from '../../../../src/app/console/page/rights.ts';
-import { rightsTree } from '../../../../src/app/console/page/rights-tree.ts';
+import { readAddress, rightsTree, summaryOf } from '../../../../src/app/console/page/rights.ts';
 import { hrefOf, type Route, readRoute } from '../../../../src/app/console/page/router.ts';
 
 describe('the summary of rights', () => {

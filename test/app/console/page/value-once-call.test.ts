@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { firstCallOf } from '../../../../src/app/console/page/value-once-call.ts';
+import { firstCallOf } from '../../../../src/app/console/page/new-token-draft.ts';
 
 describe('firstCallOf', () => {
   it('prefers a call that reads and has no placeholder', () => {

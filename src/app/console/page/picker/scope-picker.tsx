@@ -1,18 +1,19 @@
 import { useId, useMemo, useRef, useState } from 'preact/hooks';
 import { ScopeCatalog } from '../../../../scope/catalog.ts';
 import type { RefusedScope } from '../../../../scope/errors.ts';
+import { Button } from '../controls/button.tsx';
 import { TextField } from '../controls/field.tsx';
 import { TEXTS } from '../texts.ts';
 import { BranchItem, BranchRow } from './branch-row.tsx';
 import { Rows, TreeFrame } from './disclosure.tsx';
-import { FoundList } from './found-list.tsx';
+import { EndpointRow } from './endpoint-row.tsx';
 import { selectionOf } from './held.ts';
 import { PreviewPanel, problemOf } from './preview.tsx';
 import { type Preview, previewOf } from './request.ts';
 import { Search } from './search.ts';
 import type { Selection } from './selection.ts';
-import { type Picking, PickingContext } from './state.ts';
-import { type Branch, type ScopeTree, scopeTree } from './tree.ts';
+import { type Picking, PickingContext, usePicking } from './state.ts';
+import { type Branch, branchesTo, type Entry, type ScopeTree, scopeTree } from './tree.ts';
 import { AddScope, OtherScopes, Suggestions, TypedScopes } from './typed-scopes.tsx';
 
 export interface ScopePickerProps {
@@ -192,4 +193,46 @@ function openAtFirst(tree: ScopeTree, selection: Selection): ReadonlySet<Branch>
   const partly = tree.branches.filter((branch) => selection.extentOf(branch) === 'some');
   const rows = partly.reduce((sum, { children }) => sum + children.length, 0);
   return new Set(rows <= OPEN_ROWS ? [...hosts, ...partly] : hosts);
+}
+
+/** How many endpoints are shown. Nobody reads more, and rendering them would delay each letter. */
+const SHOWN = 60;
+
+/** The endpoints that a search finds, by path. */
+function FoundList({ search, query }: { readonly search: Search; readonly query: string }) {
+  const { selection, change } = usePicking();
+  const found = useMemo(() => search.find(query), [search, query]);
+  const shown = found.slice(0, SHOWN);
+  const isAll = found.every((entry) => selection.isTicked(entry));
+  const { tickFound, untickFound } = TEXTS.picker;
+  return (
+    <>
+      <div class="found">
+        <p role="status">{summaryOf(shown.length, found.length)}</p>
+        {found.length > 1 && (
+          <Button kind="quiet" onClick={() => change(selection.with(found, !isAll))}>
+            {(isAll ? untickFound : tickFound)({ count: found.length })}
+          </Button>
+        )}
+      </div>
+      <ul>
+        {byBranch(shown).map(([branch, entries]) => (
+          <li key={branch.index}>
+            <EndpointRow entries={entries} branches={branchesTo(branch)} />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function summaryOf(shown: number, total: number): string {
+  if (total === 0) return TEXTS.picker.foundNone;
+  return shown === total
+    ? TEXTS.picker.found({ count: total })
+    : TEXTS.picker.foundSome({ shown, count: total });
+}
+
+function byBranch(entries: readonly Entry[]): readonly (readonly [Branch, readonly Entry[]])[] {
+  return [...Map.groupBy(entries, ({ branch }) => branch)];
 }
