@@ -5,7 +5,7 @@ import type { Decider } from './access/decision.ts';
 import { isWidening, patchWithin } from './access/narrowing.ts';
 import { type Need, readNeed } from './access/need.ts';
 import { expandFor, rightsOf } from './access/rights.ts';
-import { DEFAULT_PAGE_TOKENS, MAX_RECORD_BYTES, REVOKE_BATCH } from './bounds.ts';
+import { DEFAULT_PAGE_TOKENS, MAX_RECORD_BYTES } from './bounds.ts';
 import { TokenChecks } from './checks.ts';
 import type { Events } from './events.ts';
 import type { TokenServiceOptions } from './inputs/options.ts';
@@ -61,6 +61,9 @@ import { withinBounds } from './verbs/derive.ts';
 import { countDescendants, endDescendants } from './verbs/descendants.ts';
 import { issueWithinQuota } from './verbs/issue.ts';
 import { partsOf, type ServiceParts } from './verbs/parts.ts';
+
+/** Records that `revokeAll` marks in one call of the store. @bound */
+export const REVOKE_BATCH = 1000;
 
 /**
  * Issues, lists, shows, modifies, verifies, rotates and revokes access tokens.

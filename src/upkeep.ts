@@ -1,10 +1,4 @@
-import {
-  DEFAULT_UPKEEP_MS,
-  PURGE_BATCH,
-  UPKEEP_BATCH,
-  UPKEEP_PAUSE_MS,
-  UPKEEP_RETRY_MS,
-} from './bounds.ts';
+import { DEFAULT_UPKEEP_MS } from './bounds.ts';
 import { isTokenError, TokenError } from './errors.ts';
 import {
   importManyOptions,
@@ -38,6 +32,18 @@ import type { ServiceParts } from './verbs/parts.ts';
 import { resealAll } from './verbs/reseal.ts';
 import { type FindingPage, Reviews } from './verbs/review.ts';
 import { pause, type Upkeep, UpkeepRounds } from './verbs/upkeep-rounds.ts';
+
+/** Milliseconds after which the upkeep asks again whether the clock of its process can be believed. @bound */
+export const UPKEEP_RETRY_MS = 3_600_000;
+
+/** Milliseconds between two of those calls, so that others come first. @bound */
+export const UPKEEP_PAUSE_MS = 25;
+
+/** Records that the upkeep removes in one call of the store. @bound */
+export const UPKEEP_BATCH = 25;
+
+/** Records that `purge` removes in one call of the store. @bound */
+export const PURGE_BATCH = 1000;
 
 /** Counts of one service since it was made. Other processes have their own. */
 export interface ServiceStats {

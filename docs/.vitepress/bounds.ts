@@ -1,6 +1,10 @@
-// Writes the tables of docs/security/limits.md: the numbers come from src/bounds.ts.
-import { readFileSync, writeFileSync } from 'node:fs';
-import * as bounds from '../../src/bounds.ts';
+// Writes the tables of docs/security/limits.md. The numbers come from src/bounds.ts, and from the files
+// whose constants have the tag @bound.
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as shared from '../../src/bounds.ts';
+
+const SRC = join(import.meta.dirname, '../../src');
 
 const PAGE = new URL('../security/limits.md', import.meta.url);
 
@@ -677,6 +681,17 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
   ],
 };
 
+/** All numbers that a row may name. */
+export const BOUNDS: Readonly<Record<string, unknown>> = Object.assign(
+  { ...shared },
+  ...(await Promise.all(
+    globSync('**/*.ts', { cwd: SRC })
+      .map((file) => join(SRC, file))
+      .filter((file) => readFileSync(file, 'utf8').includes('@bound'))
+      .map((file) => import(file) as Promise<object>),
+  )),
+);
+
 /** The names of the bounds that a row gives. */
 export function boundsIn({ what, limit, beyond }: Row): string[] {
   return [...`${what}${limit}${beyond}`.matchAll(PLACEHOLDER)].map(([, name = '']) => name);
@@ -700,8 +715,8 @@ function tableOf(rows: readonly Row[]): string {
 /** The text with each bound as its number. */
 export function withBounds(text: string): string {
   return text.replace(PLACEHOLDER, (_, name: string, isBare?: string) => {
-    const value: unknown = Reflect.get(bounds, name);
-    if (typeof value !== 'number') throw new Error(`src/bounds.ts has no ${name}`);
+    const value = BOUNDS[name];
+    if (typeof value !== 'number') throw new Error(`${name} is no bound`);
     return isBare === undefined ? withUnit(name, value) : grouped(value);
   });
 }

@@ -1,14 +1,14 @@
 import * as crypto from 'node:crypto';
-import {
-  AUTHENTICATE_DEADLINE_MS,
-  MAX_KNOWN_CALLERS,
-  MAX_KNOWN_CREDENTIALS,
-  SLOT_SHARE,
-  STRANGER_SHARE,
-} from '../bounds.ts';
+import { AUTHENTICATE_DEADLINE_MS, SLOT_SHARE, STRANGER_SHARE } from '../bounds.ts';
 import { clearTimeout, setTimeout } from '../time/timers.ts';
 import type { HttpRequest } from './request.ts';
 import { type Party, Reservation, Slots } from './slots.ts';
+
+/** Credentials and sessions of one caller that are remembered for that. @bound */
+export const MAX_KNOWN_CREDENTIALS = 8;
+
+/** Callers of each kind whose credentials were right, so that their next calls need no slots of strangers. @bound */
+export const MAX_KNOWN_CALLERS = 10_000;
 
 /**
  * Where calls of one kind of caller begin, before their credentials are checked.

@@ -1,6 +1,8 @@
-import { REPORT_PAUSE_MS } from '../bounds.ts';
 import { notify } from '../events.ts';
 import { performance } from '../time/timers.ts';
+
+/** Milliseconds between two reports to `onError` of a kind that callers can cause at will. @bound */
+export const REPORT_PAUSE_MS = 60_000;
 
 /** An error whose cause lies outside this code: a stack would only show where it was noticed. */
 export class StacklessError extends Error {

@@ -1,7 +1,7 @@
 import { MAX_SCOPES } from '../bounds.ts';
 import type { TokenError, TokenErrorCode } from '../errors.ts';
 import { inWords } from '../text/wording.ts';
-import { rateLimitHeaders, type SpentRate } from './guard/guard.ts';
+import { rateLimitHeaders, type SpentRate } from './rate-limit-fields.ts';
 
 /** The codes of failures over HTTP, of the service and of the guard. */
 export type HttpErrorCode =

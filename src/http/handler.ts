@@ -3,9 +3,7 @@ import {
   DEFAULT_BODY_TIMEOUT_MS,
   DEFAULT_IN_FLIGHT,
   DEFAULT_SEND_TIMEOUT_MS,
-  FORM_TIMEOUT_MS,
   MAX_ADDRESS_LENGTH,
-  MAX_FORM_BYTES,
   STRANGER_SHARE,
 } from '../bounds.ts';
 import { invalidOptions, isTokenError, type TokenError } from '../errors.ts';
@@ -37,6 +35,12 @@ import { fail, type HttpResponse } from './responses.ts';
 import { type Caller, SignIns } from './sign-in/sign-in.ts';
 import { type Party, Reservation, Slots } from './slots.ts';
 import { type BodySchemas, bodySchemas, toWireError } from './wire.ts';
+
+/** Milliseconds for a whole form. @bound */
+export const FORM_TIMEOUT_MS = 2000;
+
+/** Bytes of a form for `/introspect` and `/revoke`. @bound */
+export const MAX_FORM_BYTES = 4096;
 
 /** The token service on the Fetch standard: a `Request` in, a `Response` out, never a rejection. */
 export interface TokenHandler {

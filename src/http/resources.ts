@@ -1,6 +1,5 @@
 import type * as z from 'zod';
 import type { Need } from '../access/need.ts';
-import { LISTED_BATCH, LISTING_BUDGET_MS, MAX_LISTED_BYTES, MAX_LISTED_TOKENS } from '../bounds.ts';
 import { isTokenError } from '../errors.ts';
 import { readInput } from '../inputs/schemas.ts';
 import type {
@@ -18,7 +17,6 @@ import { type IssuedToken, recordBytes, type Token, type TokenPage } from '../to
 import { listBytes } from '../token/size.ts';
 import { invalidBearer } from './bearer.ts';
 import { addressDenied, HttpError, limitExceeded, overloaded } from './errors.ts';
-import type { SpentRate } from './guard/guard.ts';
 import {
   adviceSchema,
   type Filter,
@@ -29,6 +27,7 @@ import {
   withoutEmpty,
   withQuery,
 } from './query.ts';
+import type { SpentRate } from './rate-limit-fields.ts';
 import type { HttpRequest } from './request.ts';
 import { type HttpResponse, succeed, succeedWithList } from './responses.ts';
 import type { Reservation } from './slots.ts';
@@ -47,6 +46,18 @@ import {
   withLegacyHint,
 } from './wire.ts';
 import { toWireAdvice, toWireFinding, toWireUsage, type WireExplanation } from './wire-reports.ts';
+
+/** Milliseconds after which `GET /token` without a `limit` ends with a page that is empty. @bound */
+export const LISTING_BUDGET_MS = 50;
+
+/** Bytes of the scopes, metadata and limits in one answer to `GET /token`, as a record counts them. @bound */
+export const MAX_LISTED_BYTES = 1_048_576;
+
+/** Tokens in one answer to `GET /token` without a `limit`. @bound */
+export const MAX_LISTED_TOKENS = 10_000;
+
+/** Tokens that `GET /token` without a `limit` asks the library for in one call. @bound */
+export const LISTED_BATCH = 500;
 
 /** A call that has passed all checks but those of its verb. */
 export interface ResourceCall {

@@ -1,5 +1,7 @@
-import { ANSWER_PIECE_LENGTH } from '../bounds.ts';
 import { type HttpError, STATUS } from './errors.ts';
+
+/** Characters of one piece of a long answer, and one token more. @bound */
+export const ANSWER_PIECE_LENGTH = 65_536;
 
 const RETRY_AFTER_SECONDS = '1';
 

@@ -1,4 +1,7 @@
-import { SLOT_BYTES, SLOT_SHARE } from '../bounds.ts';
+import { SLOT_SHARE } from '../bounds.ts';
+
+/** Bytes of a body or an answer for one slot; a larger one takes more slots. @bound */
+export const SLOT_BYTES = 131_072;
 
 /** An account or an address; `undefined` if it is not known, or if all callers count as one. */
 export type Party = string | undefined;

@@ -2,7 +2,6 @@ import { types } from 'node:util';
 import * as z from 'zod';
 import {
   MAX_ACCOUNT_BYTES,
-  MAX_COMPARED_NAMES,
   MAX_FILTER_SCOPES,
   MAX_LIFETIME_SECONDS,
   MAX_LIMIT_ADDRESSES,
@@ -49,6 +48,9 @@ import type {
   Read,
   RefusedRow,
 } from './types.ts';
+
+/** Unknown members of an argument for which an error looks for a similar known one. @bound */
+export const MAX_COMPARED_NAMES = 20;
 
 /** The argument of an error function of zod. */
 interface Sent {

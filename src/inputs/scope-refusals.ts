@@ -1,9 +1,12 @@
-import { MAX_DETAILS_LENGTH, MAX_NAMED_SCOPES } from '../bounds.ts';
+import { MAX_NAMED_SCOPES } from '../bounds.ts';
 import { TokenError, type TokenErrorCode } from '../errors.ts';
 import { type RefusedScope, type ScopeError, safeParseScope } from '../scope/index.ts';
 import { renameIn } from '../text/wording.ts';
 import { redact } from '../values/redact.ts';
 import { likeness, parameterHint } from './scope-hints.ts';
+
+/** Characters of the refused scopes that the details of an error list; the first is always there. @bound */
+export const MAX_DETAILS_LENGTH = 131_072;
 
 /**
  * Turns an error of the scope module into a `TokenError`; returns any other error as it is.

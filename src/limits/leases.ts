@@ -1,19 +1,33 @@
-import {
-  LEASE_EARLY_MS,
-  LEASE_IDLE_MS,
-  LEASE_QUICK_MS,
-  LEASE_RETRY_MS,
-  LEASE_SHARE,
-  LEASE_SLOW_MS,
-  MAX_EARLY_MS,
-  MAX_LEASE,
-} from '../bounds.ts';
 import { storeOutage } from '../errors.ts';
 import { withDeadline } from '../time/deadline.ts';
 import { clearTimeout, delay, performance, queueMicrotask, setTimeout } from '../time/timers.ts';
 import type { TokenId, TokenLimits, TokenRecord } from '../token/record.ts';
 import type { CheckedLeaseStore } from './checked-lease-store.ts';
 import { endOfTotal, rateKey, totalKey, windowOf, windowStart } from './windows.ts';
+
+/** Milliseconds after which a window has certainly begun, by the clock of the store too. @bound */
+export const MAX_EARLY_MS = 1000;
+
+/** Milliseconds until a window is asked for again of which the store has granted nothing yet. @bound */
+export const LEASE_EARLY_MS = 10;
+
+/** Milliseconds for which a limit that has no use left is not asked about again. @bound */
+export const LEASE_RETRY_MS = 1000;
+
+/** Milliseconds after which leased uses that nobody needs are given back. @bound */
+export const LEASE_IDLE_MS = 10_000;
+
+/** Milliseconds after which the next lease begins with one use again. @bound */
+export const LEASE_SLOW_MS = 10_000;
+
+/** Milliseconds within which a lease that is used up makes the next one larger. @bound */
+export const LEASE_QUICK_MS = 1000;
+
+/** Uses that one process leases in one step, at most. @bound */
+export const MAX_LEASE = 1000;
+
+/** The part of a limit that one process leases in one step, at most, so that processes share fairly. @bound */
+export const LEASE_SHARE = 1 / 16;
 
 /** A limit that has no use left. */
 export interface LimitHit {

@@ -1,4 +1,3 @@
-import { LEASE_KEPT_MS } from '../bounds.ts';
 import { type StoreFailure, TokenError } from '../errors.ts';
 import type { LeaseStore } from '../ports/lease-store.ts';
 import type { TokenLimits, TokenRecord } from '../token/record.ts';
@@ -6,6 +5,9 @@ import { type AddressFault, CompiledBlocks } from './blocks.ts';
 import { CheckedLeaseStore } from './checked-lease-store.ts';
 import { Leases, type LimitHit } from './leases.ts';
 import { endOfTotal, totalKey } from './windows.ts';
+
+/** Milliseconds for which counts of limits are kept after the last moment at which they matter. @bound */
+export const LEASE_KEPT_MS = 3_600_000;
 
 /** What {@link Limits} work with. */
 export interface LimitParts {

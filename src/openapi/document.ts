@@ -1,6 +1,6 @@
 import { getOrMake } from '../scope/collections.ts';
 import { isMethodName } from '../scope/grammar.ts';
-import type { OpenApiOperation } from './index.ts';
+import type { OpenApiOperation } from './entries.ts';
 import { isObject, member } from './json.ts';
 import { quote, type Result } from './problems.ts';
 import {

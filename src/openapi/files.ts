@@ -1,8 +1,13 @@
-import { DOCUMENT_DEADLINE_MS, MAX_DOCUMENT_BYTES } from '../bounds.ts';
 import { invalidOptions } from '../errors.ts';
 import { getOrMake } from '../scope/collections.ts';
 import { withDeadline } from '../time/deadline.ts';
 import { failed, type Result } from './problems.ts';
+
+/** Bytes of one file of an OpenAPI document. @bound */
+export const MAX_DOCUMENT_BYTES = 67_108_864;
+
+/** Milliseconds for reading one file of an OpenAPI document. @bound */
+export const DOCUMENT_DEADLINE_MS = 10_000;
 
 // Node's modules are imported only to read files, so that parsed documents work in a browser.
 

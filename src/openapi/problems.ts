@@ -1,5 +1,13 @@
-import { MAX_CATALOG_PAIRS, MAX_NAMED_PROBLEMS, MAX_QUOTED_LENGTH } from '../bounds.ts';
 import { ScopeError } from '../scope/errors.ts';
+
+/** Characters of a text of an OpenAPI document that an error quotes. @bound */
+export const MAX_QUOTED_LENGTH = 100;
+
+/** Problems of OpenAPI documents that an error names. @bound */
+export const MAX_NAMED_PROBLEMS = 10;
+
+/** Pairs of an operation and a server, in all OpenAPI documents of a catalog. @bound */
+export const MAX_CATALOG_PAIRS = 100_000;
 
 /** Either a value, or the problem that prevented it. */
 export type Result<Value> = { readonly ok: true; readonly value: Value } | Failure;

@@ -1,9 +1,11 @@
-import { MAX_REFERENCES } from '../bounds.ts';
 import { getOrMake } from '../scope/collections.ts';
 import type { Files, Source } from './files.ts';
 import { isObject, member, valueAt } from './json.ts';
 import type { Settings } from './options.ts';
 import { failed, type Problems, quoteUrl, type Result, type WorkBudget } from './problems.ts';
+
+/** `$ref`s in an OpenAPI document that lead from one to the next. @bound */
+export const MAX_REFERENCES = 32;
 
 export type Version = '2.0' | '3.0' | '3.1' | '3.2';
 

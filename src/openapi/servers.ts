@@ -1,8 +1,10 @@
-import { MAX_SERVER_URLS } from '../bounds.ts';
 import { readHost } from '../scope/grammar.ts';
 import { member } from './json.ts';
 import { quote, quoteUrl } from './problems.ts';
 import type { DocumentContext, Node, NodeKind, Nodes, References } from './references.ts';
+
+/** URLs that the variables of one OpenAPI server stand for. @bound */
+export const MAX_SERVER_URLS = 64;
 
 const SERVERS: NodeKind = { name: 'servers' };
 const SERVER: NodeKind = { name: 'a server', members: ['url', 'variables'] };

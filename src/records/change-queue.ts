@@ -1,10 +1,12 @@
-import { MAX_CHANGE_ATTEMPTS } from '../bounds.ts';
 import { TokenError } from '../errors.ts';
 import { nextTurn } from '../time/deadline.ts';
 import type { TokenId, TokenRecord } from '../token/record.ts';
 import { isLong } from '../token/size.ts';
 import type { CheckedStore } from './checked-store.ts';
 import type { RecordReader } from './reader.ts';
+
+/** Attempts at one change of a token while other changes win. @bound */
+export const MAX_CHANGE_ATTEMPTS = 1000;
 
 /** A record before and after a change. */
 export interface RecordChange {

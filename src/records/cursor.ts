@@ -1,8 +1,10 @@
-import { MAX_CURSOR_LENGTH } from '../bounds.ts';
 import { TokenError } from '../errors.ts';
 import type { Position } from '../ports/token-store.ts';
 import type { TokenId } from '../token/record.ts';
 import type { KeyRing } from '../values/keys.ts';
+
+/** Characters of a cursor that are read. @bound */
+export const MAX_CURSOR_LENGTH = 200;
 
 /**
  * Writes the cursor of the page after a position, signed with the active key.

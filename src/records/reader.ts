@@ -1,4 +1,3 @@
-import { MAX_FOUND_TOGETHER } from '../bounds.ts';
 import { isTokenError } from '../errors.ts';
 import type { Unsubscribe } from '../ports/token-store.ts';
 import { idleDelay, nextTick, performance, queueMicrotask, setImmediate } from '../time/timers.ts';
@@ -13,6 +12,9 @@ import {
 import { listWeight } from '../token/size.ts';
 import { maskValue, type PresentedValue, proofOf } from '../values/value.ts';
 import type { ChangedIds, CheckedStore, Found } from './checked-store.ts';
+
+/** Ids that one call of `find` asks a store for. @bound */
+export const MAX_FOUND_TOGETHER = 1000;
 
 /** How long records may be served from the cache, and how many of them, and of what size. */
 export interface CacheLimits {

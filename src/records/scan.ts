@@ -1,10 +1,16 @@
-import { MAX_SCANNED_TOKENS, SCAN_BUDGET_MS, SCANNED_BATCH } from '../bounds.ts';
+import { SCANNED_BATCH } from '../bounds.ts';
 import type { PageQuery, Position } from '../ports/token-store.ts';
 import { nextTurn } from '../time/deadline.ts';
 import { performance } from '../time/timers.ts';
 import { recordBytes, type TokenRecord } from '../token/record.ts';
 import { bytesOfLists } from '../token/size.ts';
 import type { CheckedStore } from './checked-store.ts';
+
+/** Tokens that `list` looks at for one page when it filters by a scope. @bound */
+export const MAX_SCANNED_TOKENS = 10_000;
+
+/** Milliseconds of the event loop that one page of `list` takes before it ends early. @bound */
+export const SCAN_BUDGET_MS = 50;
 
 /** Which records to collect. */
 export interface Scan {

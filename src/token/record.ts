@@ -3,7 +3,6 @@ import { isAfter } from 'date-fns/isAfter';
 import { isValid } from 'date-fns/isValid';
 import {
   MAX_ACCOUNT_BYTES,
-  MAX_EARLY_GRACE_MS,
   MAX_LIMIT_ADDRESSES,
   MAX_RATE_SECONDS,
   MAX_RECORD_BYTES,
@@ -14,6 +13,9 @@ import { inWords, secondsMessage, shownDate } from '../text/wording.ts';
 import { isCount, isTime } from './answers.ts';
 import { isAncestors, type TokenId } from './id.ts';
 import { bytesOfLists, listBytes } from './size.ts';
+
+/** Milliseconds by which the clocks of two processes may differ, so that one sees a grace period early. @bound */
+export const MAX_EARLY_GRACE_MS = 60_000;
 
 export type { TokenId };
 

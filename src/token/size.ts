@@ -1,4 +1,5 @@
-import { MAX_SCOPES_A_TURN } from '../bounds.ts';
+/** Scopes up to which a change does all its steps in one turn of the event loop. @bound */
+export const MAX_SCOPES_A_TURN = 512;
 
 /** Whether a list takes milliseconds to work through, so that others should get a turn after it. */
 export function isLong(list: readonly unknown[]): boolean {

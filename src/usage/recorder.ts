@@ -1,10 +1,4 @@
-import {
-  FLUSHED_ENTRIES,
-  MAX_USAGE_ENTRIES,
-  SCAN_STEP,
-  USAGE_BATCH,
-  USAGE_PASS_MS,
-} from '../bounds.ts';
+import { SCAN_STEP } from '../bounds.ts';
 import { TokenError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import type { UsageStore, UsageTotals } from '../ports/usage-store.ts';
@@ -27,6 +21,18 @@ import {
   usageOf,
 } from './counts.ts';
 import { deltaOf, type Entry, Tally } from './tally.ts';
+
+/** Counts in one call of a usage store. @bound */
+export const USAGE_BATCH = 1000;
+
+/** Counts of usage that wait for a usage store. @bound */
+export const MAX_USAGE_ENTRIES = 100_000;
+
+/** Counts of usage that are written without waiting for `usage.flushMs`. @bound */
+export const FLUSHED_ENTRIES = 10_000;
+
+/** Milliseconds between two looks of the upkeep for usage whose tokens are gone: a week. @bound */
+export const USAGE_PASS_MS = 604_800_000;
 
 /** How usage is recorded. */
 export interface RecorderOptions {

@@ -1,6 +1,6 @@
 import * as crypto from 'node:crypto';
 import { customRandom } from 'nanoid';
-import { MAX_FOREIGN_LENGTH, MAX_REMEMBERED_VALUES } from '../bounds.ts';
+import { MAX_FOREIGN_LENGTH } from '../bounds.ts';
 import { copyText } from '../text/copy.ts';
 import { ID_LENGTH, isId } from '../token/id.ts';
 import type { Proof, TokenId, TokenRecord } from '../token/record.ts';
@@ -20,6 +20,9 @@ import {
 import { sha256 } from './hmac.ts';
 import { type Key, type KeyRing, SEAL_BYTES } from './keys.ts';
 import { redactor } from './redact.ts';
+
+/** Values in each of the two generations that a service remembers, so as not to check their tag again. @bound */
+export const MAX_REMEMBERED_VALUES = 5000;
 
 export type { PresentedValue };
 

@@ -1,9 +1,12 @@
 import { type Ancestors, hasEnded } from '../access/lineage.ts';
-import { MAX_COUNTED_DESCENDANTS, MAX_REVOKED_TOGETHER } from '../bounds.ts';
+import { MAX_COUNTED_DESCENDANTS } from '../bounds.ts';
 import type { Position } from '../ports/token-store.ts';
 import { nextTurn } from '../time/deadline.ts';
 import type { TokenId, TokenRecord } from '../token/record.ts';
 import type { ServiceParts } from './parts.ts';
+
+/** Descendants of a token that are revoked concurrently. @bound */
+export const MAX_REVOKED_TOGETHER = 100;
 
 /** A token by which its descendants are found. */
 type Ancestor = Pick<TokenRecord, 'id' | 'account' | 'ancestors'>;

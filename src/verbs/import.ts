@@ -1,6 +1,5 @@
 import { checkSize } from '../access/change.ts';
 import { expandFor } from '../access/rights.ts';
-import { IMPORT_STEP } from '../bounds.ts';
 import { corruptStore, isTokenError, TokenError } from '../errors.ts';
 import { notify } from '../events.ts';
 import { readInput } from '../inputs/schemas.ts';
@@ -11,6 +10,9 @@ import { checkExpiry, type Token, type TokenId, type TokenRecord } from '../toke
 import { importedValue } from '../values/foreign.ts';
 import { holderOf } from './issue.ts';
 import type { ServiceParts } from './parts.ts';
+
+/** Rows that `importMany` looks for together and inserts concurrently. @bound */
+export const IMPORT_STEP = 100;
 
 /** A row that was read: the record to import, or the error with which it is refused. */
 interface ReadRow {

@@ -1,11 +1,5 @@
 import { quotaExceeded } from '../access/change.ts';
-import {
-  ENDED_PER_LIVE,
-  MAX_QUOTA_HOLDERS,
-  PRUNE_BATCH,
-  QUOTA_SHARE,
-  QUOTA_TRUST_MS,
-} from '../bounds.ts';
+import { ENDED_PER_LIVE } from '../bounds.ts';
 import type { TokenError } from '../errors.ts';
 import type { Quotas } from '../inputs/options.ts';
 import type { QuotaHolder, TokenCounts } from '../ports/token-store.ts';
@@ -14,6 +8,18 @@ import type { CheckedStore } from '../records/checked-store.ts';
 import type { ClockEvidence } from '../records/clock-evidence.ts';
 import { performance } from '../time/timers.ts';
 import type { TokenId } from '../token/record.ts';
+
+/** Ended records of an account that are removed early in one call of the store. @bound */
+export const PRUNE_BATCH = 100;
+
+/** Accounts and roots whose counts a process remembers. @bound */
+export const MAX_QUOTA_HOLDERS = 10_000;
+
+/** Milliseconds for which a count of the tokens of an account is trusted. @bound */
+export const QUOTA_TRUST_MS = 60_000;
+
+/** The part of the room below a quota that a process fills without counting again; also what is pruned. @bound */
+export const QUOTA_SHARE = 1 / 16;
 
 /** What the quotas of a service work with. */
 interface QuotaParts {

@@ -1,10 +1,15 @@
-import { MAX_RESEAL_ATTEMPTS, WRITTEN_TOGETHER } from '../bounds.ts';
 import { notify } from '../events.ts';
 import type { CheckedStore } from '../records/checked-store.ts';
 import { stepsOf } from '../records/steps.ts';
 import type { ResealReport, TokenRecord } from '../token/record.ts';
 import type { KeyRing } from '../values/keys.ts';
 import { resealedBox } from '../values/value.ts';
+
+/** How often `reseal` tries to write a record that others keep changing. @bound */
+export const MAX_RESEAL_ATTEMPTS = 20;
+
+/** Records that `reseal` writes concurrently. @bound */
+export const WRITTEN_TOGETHER = 20;
 
 type Outcome = 'resealed' | 'unreadable' | 'missed' | 'current';
 

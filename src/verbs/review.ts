@@ -1,6 +1,6 @@
 import { askCatalog } from '../access/catalogs.ts';
 import { lostScopes } from '../access/rights.ts';
-import { MAX_PAGE_FINDINGS, MAX_RECORD_BYTES, REVIEW_BUDGET_MS } from '../bounds.ts';
+import { MAX_RECORD_BYTES } from '../bounds.ts';
 import { notify } from '../events.ts';
 import type { ReviewInput, ReviewPageInput } from '../inputs/types.ts';
 import { readCursor, writeCursor } from '../records/cursor.ts';
@@ -17,6 +17,12 @@ import { listBytes } from '../token/size.ts';
 import { allUses, totalsOf } from '../usage/counts.ts';
 import { findingsOn, type ReviewAges, type TokenFinding } from '../usage/findings.ts';
 import type { ServiceParts } from './parts.ts';
+
+/** Findings after which a page of a review ends, with the token that it is at. @bound */
+export const MAX_PAGE_FINDINGS = 100;
+
+/** Milliseconds after which a page of a review ends, with the tokens that it has read. @bound */
+export const REVIEW_BUDGET_MS = 50;
 
 /** Findings about some tokens of an account, and the cursor of the next page if there may be more. */
 export interface FindingPage {

@@ -1,5 +1,7 @@
-import { UPKEEP_START_MS } from '../bounds.ts';
 import { clearTimeout, setTimeout } from '../time/timers.ts';
+
+/** Milliseconds from the start of the upkeep to its first round, at most. @bound */
+export const UPKEEP_START_MS = 300_000;
 
 /** Upkeep that runs in the background. */
 export interface Upkeep {

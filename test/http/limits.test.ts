@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { rateLimitHeaders } from '../../src/http/guard/guard.ts';
 import {
   type BearerGuardOptions,
   bearerGuard,
   type GuardedNodeRequest,
   type GuardOutcome,
 } from '../../src/http/index.ts';
+import { rateLimitHeaders } from '../../src/http/rate-limit-fields.ts';
 import type { TokenLimits } from '../../src/token/record.ts';
 import { RecordingLeases, setUpLimits } from '../limits/support.ts';
 import { asForm, basic, ORDERS, setUp as setUpHandler } from './support.ts';

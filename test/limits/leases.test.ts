@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { LEASE_IDLE_MS } from '../../src/bounds.ts';
 import { CheckedLeaseStore } from '../../src/limits/checked-lease-store.ts';
-import { Leases } from '../../src/limits/leases.ts';
+import { LEASE_IDLE_MS, Leases } from '../../src/limits/leases.ts';
 import { MemoryLeaseStore } from '../../src/stores/memory/leases.ts';
 import type { TokenLimits, TokenRecord } from '../../src/token/record.ts';
 import { CREATED, newRecord } from '../stores/support.ts';

@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { UPKEEP_BATCH, UPKEEP_PAUSE_MS } from '../../src/bounds.ts';
 import type { TokenEvent } from '../../src/events.ts';
 import type { UpkeepOptions } from '../../src/inputs/types.ts';
 import type { TokenStore } from '../../src/ports/token-store.ts';
@@ -11,6 +10,7 @@ import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { manualClock } from '../../src/testing/index.ts';
 import type { TokenId } from '../../src/token/record.ts';
+import { UPKEEP_BATCH, UPKEEP_PAUSE_MS } from '../../src/upkeep.ts';
 import { RecordingLeases } from '../limits/support.ts';
 import { newRecord } from '../stores/support.ts';
 import { allOf, DatedStore, K1, refusalOf, SCOPE, setUp } from '../support.ts';

@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js';
-import { FAILURES_SECONDS, MAX_FAILURES_OF_ADDRESS, MAX_FAILURES_OF_USER } from '../../bounds.ts';
+import { FAILURES_SECONDS } from '../../bounds.ts';
 import { isTokenError } from '../../errors.ts';
 import { tokenHandler } from '../../http/handler.ts';
 import type { TokenHandlerOptions } from '../../http/handler-options.ts';
@@ -34,6 +34,12 @@ import { CONSOLE, consolePage } from './pages/console-page.ts';
 import { type Page, publicJsonPage } from './pages/pages.ts';
 import type { ServeSettings, serviceOptions } from './settings.ts';
 import { reportPurges, startUpkeep } from './upkeep.ts';
+
+/** Wrong passwords from one address, within `FAILURES_SECONDS`. @bound */
+export const MAX_FAILURES_OF_ADDRESS = 1000;
+
+/** Wrong passwords for one user within `FAILURES_SECONDS`. @bound */
+export const MAX_FAILURES_OF_USER = 100;
 
 export interface GenerationsOptions {
   readonly settings: ServeSettings;

@@ -1,15 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
-import {
-  CLOSE_MS,
-  CONNECTION_CHECK_MS,
-  HEADERS_TIMEOUT_MS,
-  MAX_CONNECTIONS,
-  MAX_HEADER_BYTES,
-  REQUEST_TIMEOUT_MS,
-  SHUTDOWN_MS,
-} from '../../bounds.ts';
+import { HEADERS_TIMEOUT_MS, REQUEST_TIMEOUT_MS, SHUTDOWN_MS } from '../../bounds.ts';
 import { gracefulStop } from '../../http/node/graceful-stop.ts';
 import { doctor, type StoreFinding } from '../../ports/token-store.ts';
 import type { TokenService } from '../../service.ts';
@@ -48,6 +40,18 @@ import {
 } from './stores/open.ts';
 import { serviceStores } from './stores/service-stores.ts';
 import type { UsageTarget } from './stores/usage.ts';
+
+/** Open connections to `tokenwright serve`. @bound */
+export const MAX_CONNECTIONS = 10_000;
+
+/** Bytes of the headers of a request to `tokenwright serve`. @bound */
+export const MAX_HEADER_BYTES = 16_384;
+
+/** Milliseconds for the store of `tokenwright serve` to close after the last answer. @bound */
+export const CLOSE_MS = 2000;
+
+/** Milliseconds between two looks for requests that are late. @bound */
+export const CONNECTION_CHECK_MS = 5000;
 
 /**
  * Runs the token service until SIGTERM or SIGINT, then answers the open requests and closes the

@@ -14,18 +14,13 @@ import {
   type ScopeRequest,
 } from '../../scope/index.ts';
 import type { TokenService } from '../../service.ts';
-import type {
-  Explanation,
-  RefusalReason,
-  Token,
-  TokenLimits,
-  Verdict,
-} from '../../token/record.ts';
+import type { Explanation, RefusalReason, Token, Verdict } from '../../token/record.ts';
 import { showBriefly } from '../address.ts';
 import { bearerIn } from '../bearer.ts';
 import { ErrorReporter, StacklessError } from '../error-reporter.ts';
 import { addressDenied, HttpError, limitExceeded } from '../errors.ts';
 import { isMethodOverridden } from '../method-override.ts';
+import type { SpentRate } from '../rate-limit-fields.ts';
 import { headerOf, innermost } from '../request.ts';
 import { fail, toResponse } from '../responses.ts';
 
@@ -499,30 +494,3 @@ const guardOptions = strict({
     })
     .optional(),
 });
-
-/** A rate whose window is used up. */
-export interface SpentRate {
-  readonly rate: NonNullable<TokenLimits['rate']>;
-  /** Until the next window begins. */
-  readonly retryAfterSeconds: number;
-}
-
-/** The largest integer of a structured field (RFC 9651 section 3.3.1). */
-const MAX_INTEGER = 999_999_999_999_999;
-
-/** The name of the policy: a string, since revision 11 allows no token (RFC 9651 section 3.3.4) there. */
-const POLICY = '"token"';
-
-/**
- * The headers that say when to come back: `Retry-After` (RFC 9110 section 10.2.3), and the fields of
- * draft-ietf-httpapi-ratelimit-headers, as revision 11 of May 2026 has them. `Retry-After` and `t` are the
- * same instant: section 6 allows no earlier one.
- */
-export function rateLimitHeaders({ rate, retryAfterSeconds }: SpentRate): Record<string, string> {
-  const quota = Math.min(rate.uses, MAX_INTEGER);
-  return {
-    'retry-after': String(retryAfterSeconds),
-    'ratelimit-policy': `${POLICY};q=${quota};w=${rate.seconds}`,
-    ratelimit: `${POLICY};r=0;t=${retryAfterSeconds}`,
-  };
-}

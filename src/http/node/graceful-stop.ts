@@ -2,10 +2,13 @@ import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node
 import { Server, type Socket } from 'node:net';
 import { Server as TlsServer } from 'node:tls';
 import * as z from 'zod';
-import { ACCEPT_MS, MAX_TIMEOUT_MS, SHUTDOWN_MS } from '../../bounds.ts';
+import { MAX_TIMEOUT_MS, SHUTDOWN_MS } from '../../bounds.ts';
 import { checkOptions, strict, wholeNumber } from '../../inputs/schemas.ts';
 import { nextTurn } from '../../time/deadline.ts';
 import { delay, performance } from '../../time/timers.ts';
+
+/** Milliseconds for which `tokenwright serve` still takes connections while it stops, at most. @bound */
+export const ACCEPT_MS = 1000;
 
 /** The time without new connections after which no more are expected. */
 const QUIET_MS = 150;

@@ -1,11 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
-import {
-  MAX_WAITING_CALLS,
-  MAX_WAITING_CALLS_OF_CONNECTION,
-  STARTED_A_TURN,
-} from '../../bounds.ts';
 import { setImmediate } from '../../time/timers.ts';
+
+/** Calls of all connections that wait for the answer to the one before them. @bound */
+export const MAX_WAITING_CALLS = 10_000;
+
+/** Calls of one connection that wait for the answer to the one before them. @bound */
+export const MAX_WAITING_CALLS_OF_CONNECTION = 1000;
+
+/** Calls that waited and that start in one turn of the event loop. @bound */
+export const STARTED_A_TURN = 16;
 
 type Incoming = IncomingMessage | Http2ServerRequest;
 type Outgoing = ServerResponse | Http2ServerResponse;

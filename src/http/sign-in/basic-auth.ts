@@ -1,5 +1,4 @@
 import * as crypto from 'node:crypto';
-import { PASSWORD_REMEMBERED_MS } from '../../bounds.ts';
 import { invalidOptions } from '../../errors.ts';
 import { notify } from '../../events.ts';
 import { readOption } from '../../inputs/schemas.ts';
@@ -8,6 +7,9 @@ import { isAccount } from '../../token/record.ts';
 import { ownForms } from '../request.ts';
 import { KnownNetworks } from './known-networks.ts';
 import { type PasswordQueue, processQueue, type Signer } from './password-queue.ts';
+
+/** Milliseconds for which a correct password is remembered. @bound */
+export const PASSWORD_REMEMBERED_MS = 60_000;
 
 /** The Basic credentials of a call. */
 export interface Credentials {

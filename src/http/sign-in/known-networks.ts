@@ -1,4 +1,8 @@
-import { MAX_KNOWN_NETWORKS, MAX_KNOWN_USERS } from '../../bounds.ts';
+/** Networks of one user that a process remembers. @bound */
+export const MAX_KNOWN_NETWORKS = 8;
+
+/** Users whose networks of earlier sign-ins a process remembers. @bound */
+export const MAX_KNOWN_USERS = 10_000;
 
 /**
  * Remembers from which networks users have signed in: the last ones of the last users. In the memory of the

@@ -1,7 +1,13 @@
 import { availableParallelism } from 'node:os';
-import { MAX_HASHES, MAX_PASSWORD_CHECKS, PASSWORD_DEADLINE_MS } from '../../bounds.ts';
+import { PASSWORD_DEADLINE_MS } from '../../bounds.ts';
 import { performance } from '../../time/timers.ts';
 import { overloaded } from '../errors.ts';
+
+/** Passwords that a process checks or keeps waiting. @bound */
+export const MAX_PASSWORD_CHECKS = 64;
+
+/** Hashes of passwords that a process computes concurrently. @bound */
+export const MAX_HASHES = 4;
 
 /** Hashes a password and resolves to whether it is right. */
 export type PasswordCheck = () => Promise<boolean>;

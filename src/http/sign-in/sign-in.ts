@@ -1,10 +1,6 @@
 import * as crypto from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import {
-  AUTHENTICATE_DEADLINE_MS,
-  LIMITER_DEADLINE_MS,
-  PASSWORD_DEADLINE_MS,
-} from '../../bounds.ts';
+import { AUTHENTICATE_DEADLINE_MS, PASSWORD_DEADLINE_MS } from '../../bounds.ts';
 import { isTokenError, TokenError } from '../../errors.ts';
 import { notify } from '../../events.ts';
 import { systemClock } from '../../time/clock.ts';
@@ -16,6 +12,9 @@ import { HttpError, overloaded } from '../errors.ts';
 import { type HttpRequest, ownForms } from '../request.ts';
 import type { Authenticate, Credentials } from './basic-auth.ts';
 import { type Attempt, type FailureLimiter, remoteAddress } from './login-limiter.ts';
+
+/** Milliseconds for one answer of a `limiter`. @bound */
+export const LIMITER_DEADLINE_MS = 2000;
 
 /**
  * Returns the account of the person who is signed in to your application, or `null` for nobody.

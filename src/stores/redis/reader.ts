@@ -1,4 +1,3 @@
-import { MAX_REDIS_SCAN } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
 import type {
   CountQuery,
@@ -45,6 +44,9 @@ import {
   TIME,
 } from './scripts.ts';
 import type { EndedToken } from './write-calls.ts';
+
+/** Entries of the index of an account that one Redis script reads for a page. @bound */
+export const MAX_REDIS_SCAN = 1000;
 
 /** Bounds a list from above, before its first entry. */
 export const FROM_THE_TOP = '+';

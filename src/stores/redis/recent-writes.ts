@@ -1,13 +1,19 @@
-import {
-  MAX_RECENT_WRITES,
-  MAX_RECENT_WRITES_LENGTH,
-  RECENT_WRITES_MS,
-  RECENT_WRITES_SHARE,
-} from '../../bounds.ts';
 import { withDeadline } from '../../time/deadline.ts';
 import { clearTimeout, performance, setTimeout } from '../../time/timers.ts';
 import { ANSWER_MS } from './driver.ts';
 import type { WriteCall } from './scripts.ts';
+
+/** The part of the remembered writes to Redis that one account may take. @bound */
+export const RECENT_WRITES_SHARE = 1 / 4;
+
+/** Characters of the writes to Redis that a process remembers. @bound */
+export const MAX_RECENT_WRITES_LENGTH = 16_000_000;
+
+/** Writes to Redis that a process remembers. @bound */
+export const MAX_RECENT_WRITES = 40_000;
+
+/** Milliseconds for which writes to Redis are remembered, to repeat those lost in a failover. @bound */
+export const RECENT_WRITES_MS = 60_000;
 
 const CHECK_MS = 1000;
 

@@ -1,4 +1,3 @@
-import { AUDIT_PAUSE_MS, MAX_AUDITED_FAILURES, MAX_AUDITED_SIGN_INS } from '../../../bounds.ts';
 import type { TokenEvent, TokenEventType } from '../../../events.ts';
 import type { SignIn } from '../../../http/sign-in/sign-in.ts';
 import { systemClock } from '../../../time/clock.ts';
@@ -7,6 +6,15 @@ import { printable } from '../../terminal/layout.ts';
 import { masked } from '../../terminal/masking.ts';
 import { Allowance, type AllowanceOptions } from './allowance.ts';
 import { fileSink, LineWriter, outputSink, type Sink } from './line-writer.ts';
+
+/** Pairs of an account and an address that the audit log remembers. @bound */
+export const MAX_AUDITED_SIGN_INS = 10_000;
+
+/** Milliseconds for which an account that signs in again from the same address is not written again. @bound */
+export const AUDIT_PAUSE_MS = 60_000;
+
+/** Failed sign-ins, and other events that callers cause, in the audit log in one second. @bound */
+export const MAX_AUDITED_FAILURES = 50;
 
 /** The destination of an {@link Audit}. */
 export interface Lines {

@@ -1,11 +1,19 @@
 import { inspect } from 'node:util';
-import { ERROR_LOG_PAUSE_MS, MAX_ERROR_KINDS, MAX_ERROR_LENGTH } from '../../../bounds.ts';
 import { isTokenError } from '../../../errors.ts';
 import { type Clock, systemClock } from '../../../time/clock.ts';
 import { printable } from '../../terminal/layout.ts';
 import { masked } from '../../terminal/masking.ts';
 import { Allowance, type AllowanceOptions } from './allowance.ts';
 import { theLog } from './log.ts';
+
+/** Characters of the message of an error in the log. @bound */
+export const MAX_ERROR_LENGTH = 200;
+
+/** Different errors that are written in that time. @bound */
+export const MAX_ERROR_KINDS = 100;
+
+/** Milliseconds for which the same error is written once. @bound */
+export const ERROR_LOG_PAUSE_MS = 60_000;
 
 export interface ErrorLogOptions extends Pick<AllowanceOptions, 'clock' | 'schedule'> {
   /** @default the log of this process */

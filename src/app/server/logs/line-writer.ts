@@ -1,6 +1,8 @@
 import { open } from 'node:fs/promises';
-import { MAX_WAITING_LOG_BYTES } from '../../../bounds.ts';
 import { OWNER_ONLY } from '../files/private-file.ts';
+
+/** Bytes of lines that wait to be written to the audit log. @bound */
+export const MAX_WAITING_LOG_BYTES = 1_048_576;
 
 /** The destination of lines. */
 export interface Sink {

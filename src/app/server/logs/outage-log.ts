@@ -1,7 +1,12 @@
-import { OUTAGE_QUIET_MS, OUTAGE_REPORT_MS } from '../../../bounds.ts';
 import { type Clock, systemClock } from '../../../time/clock.ts';
 import { count } from '../../terminal/layout.ts';
 import { type Schedule, unrefTimer } from './schedule.ts';
+
+/** Milliseconds without a failure after which an answer of the store ends its outage. @bound */
+export const OUTAGE_QUIET_MS = 5000;
+
+/** Milliseconds between two lines of `tokenwright serve` that count failed calls of its store. @bound */
+export const OUTAGE_REPORT_MS = 60_000;
 
 export interface OutageLogOptions {
   /** Names the store for people. */

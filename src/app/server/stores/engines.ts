@@ -1,11 +1,16 @@
 import type { Cluster, Redis } from 'ioredis';
-import { MAX_POOL_QUEUE, POOL_CONNECTIONS } from '../../../bounds.ts';
 import type { TokenStore } from '../../../ports/token-store.ts';
 import { optionalPackage } from '../optional-package.ts';
 import { IOREDIS_CLOSED } from './connect-errors.ts';
 import type { TokenLeasesOptions } from './leases.ts';
 import type { Address, EngineName } from './url.ts';
 import type { UsageTargetOptions } from './usage.ts';
+
+/** Calls of `tokenwright serve` that wait for a connection to MySQL. @bound */
+export const MAX_POOL_QUEUE = 1000;
+
+/** Connections of `tokenwright serve` to PostgreSQL or MySQL. @bound */
+export const POOL_CONNECTIONS = 10;
 
 const CONNECT_MS = 2000;
 const STATEMENT_MS = 2000;
