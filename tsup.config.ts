@@ -11,10 +11,11 @@ const entry: Record<string, string> = {
   http: 'src/http/index.ts',
   console: 'src/app/console/index.ts',
   testing: 'src/testing/index.ts',
+  sqlite: 'src/stores/sqlite/index.ts',
+  postgres: 'src/stores/postgres/index.ts',
+  mysql: 'src/stores/mysql/index.ts',
+  redis: 'src/stores/redis/index.ts',
 };
-for (const store of readdirSync('src/stores', { withFileTypes: true })) {
-  if (store.isDirectory()) entry[store.name] = `src/stores/${store.name}/index.ts`;
-}
 
 /**
  * No subpath, but a file of its own: a bundler drops a whole file that is not used. Otherwise the store

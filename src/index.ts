@@ -1,5 +1,4 @@
 export type { Need } from './access/need.ts';
-export type { TokenChecks } from './checks.ts';
 export { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
 export type { TokenEvent, TokenEventType } from './events.ts';
 export type {
@@ -89,7 +88,6 @@ export type {
   TokenState,
   Verdict,
 } from './token/record.ts';
-export type { ServiceStats, TokenUpkeep } from './upkeep.ts';
 export type { TokenAdvice } from './usage/advice.ts';
 export type { ScopeUsage, TokenUsage } from './usage/counts.ts';
 export type { BroadReason, TokenFinding } from './usage/findings.ts';
@@ -97,4 +95,5 @@ export { type ForeignFormat, formats, type PrefixedFormat } from './values/forei
 export { generateKey, type KeyOptions } from './values/keys.ts';
 export { redact, redactor } from './values/redact.ts';
 export { type GithubPattern, type ScannerRules, scannerRules } from './values/scanner.ts';
-export type { Upkeep } from './verbs/upkeep-rounds.ts';
+export type { ServiceStats } from './verbs/stats.ts';
+export type { Upkeep } from './verbs/upkeep.ts';

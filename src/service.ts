@@ -1,69 +1,65 @@
-import type * as z from 'zod';
-import { askCatalog } from './access/catalogs.ts';
-import { checkPatch, checkSize, limitsAfter, patched, withScopesTime } from './access/change.ts';
-import type { Decider } from './access/decision.ts';
-import { isWidening, patchWithin } from './access/narrowing.ts';
-import { type Need, readNeed } from './access/need.ts';
-import { expandFor, rightsOf } from './access/rights.ts';
-import { DEFAULT_PAGE_TOKENS, MAX_RECORD_BYTES } from './bounds.ts';
-import { TokenChecks } from './checks.ts';
-import type { Events } from './events.ts';
+import type { CarryingRequest } from './access/counted-requests.ts';
+import type { Need } from './access/need.ts';
 import type { TokenServiceOptions } from './inputs/options.ts';
-import {
-  adviseOptions,
-  changeOptions,
-  getOptions,
-  listInput,
-  modifyInput,
-  patchInput,
-  readAccount,
-  readInput,
-  readLongInput,
-  revokeAllOptions,
-  revokeOptions,
-  rotateOptions,
-} from './inputs/schemas.ts';
 import type {
   AdviseOptions,
   CancelRotationOptions,
   ChangeOptions,
+  DeriveInput,
+  DeriveOptions,
   GetOptions,
+  ImportInput,
+  ImportManyOptions,
+  ImportReport,
+  IntrospectOptions,
   IssueInput,
   ListInput,
   ModifyInput,
   PatchInput,
-  Read,
+  PurgeInput,
+  ResealOptions,
+  ReviewInput,
+  ReviewPageInput,
   RevokeAllOptions,
   RevokeOptions,
   RotateOptions,
+  UpkeepOptions,
+  VerifyOptions,
+  VerifySyncOptions,
 } from './inputs/types.ts';
-import type { AccountRecords } from './records/account-records.ts';
-import { inBatches } from './records/batches.ts';
-import { scopesFilter } from './scope/filter.ts';
 import type { AskedScope } from './scope/index.ts';
-import { DAY_MS } from './time/duration.ts';
-import {
-  askedExpiry,
-  type Explanation,
-  expiryAfter,
-  type IssuedToken,
-  type Lifetime,
-  type ModifiedToken,
-  type RotatedToken,
-  type Token,
-  type TokenPage,
-  type TokenRecord,
+import type {
+  Explanation,
+  IssuedToken,
+  Lifetime,
+  ModifiedToken,
+  ResealReport,
+  RotatedToken,
+  Token,
+  TokenPage,
+  Verdict,
 } from './token/record.ts';
 import type { TokenAdvice } from './usage/advice.ts';
 import type { TokenUsage } from './usage/counts.ts';
-import { usageIsOff } from './usage/recorder.ts';
-import { withinBounds } from './verbs/derive.ts';
-import { countDescendants, endDescendants } from './verbs/descendants.ts';
-import { issueWithinQuota } from './verbs/issue.ts';
+import type { TokenFinding } from './usage/findings.ts';
+import type { KeyOptions } from './values/keys.ts';
+import { modify, patch } from './verbs/change.ts';
+import { derive } from './verbs/derive.ts';
+import { explain, scopesOf } from './verbs/explain.ts';
+import { get } from './verbs/get.ts';
+import { importMany, importOne } from './verbs/import.ts';
+import { introspect } from './verbs/introspect.ts';
+import { issue } from './verbs/issue.ts';
+import { allOf, list } from './verbs/list.ts';
 import { partsOf, type ServiceParts } from './verbs/parts.ts';
-
-/** Records that `revokeAll` marks in one call of the store. @bound */
-export const REVOKE_BATCH = 1000;
+import { reseal } from './verbs/reseal.ts';
+import { type FindingPage, Reviews } from './verbs/review.ts';
+import { revoke, revokeAll } from './verbs/revoke.ts';
+import { rotate } from './verbs/rotate.ts';
+import { type ServiceStats, stats } from './verbs/stats.ts';
+import { close, isClockAhead, purge, scan, type Upkeep, upkeep } from './verbs/upkeep.ts';
+import { advise, usageOf } from './verbs/usage.ts';
+import { type Decided, decide, verify, verifySync } from './verbs/verify.ts';
 
 /**
  * Issues, lists, shows, modifies, verifies, rotates and revokes access tokens.
@@ -81,13 +77,9 @@ export const REVOKE_BATCH = 1000;
  * const verdict = await tokens.verify(token.value, { scope: 'GET:shop.example/orders/7' });
  * console.log(verdict.ok); // true
  */
-export class TokenService<out Entry extends string = string> extends TokenChecks<Entry> {
+export class TokenService<out Entry extends string = string> {
   readonly #parts: ServiceParts;
-  /** This instant, in milliseconds since 1970. */
-  readonly #now: () => number;
-  readonly #events: Events;
-  readonly #records: AccountRecords;
-  readonly #decider: Decider;
+  readonly #reviews: Reviews;
 
   /**
    * Reads the options once. Opens nothing and does not call the store.
@@ -95,13 +87,8 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
    * @throws {TokenError} `invalid_options`, naming the option and what it should be, never its value
    */
   constructor(options: TokenServiceOptions<Entry>) {
-    const parts = partsOf(options);
-    super(parts);
-    this.#parts = parts;
-    this.#now = parts.now;
-    this.#events = parts.events;
-    this.#records = parts.records;
-    this.#decider = parts.decider;
+    this.#parts = partsOf(options);
+    this.#reviews = new Reviews(this.#parts);
   }
 
   /** The lifetimes of tokens of this service. */
@@ -130,26 +117,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
   async issue<const Asked extends string = never>(
     input: IssueInput<AskedScope<Entry, Asked>>,
   ): Promise<IssuedToken> {
-    const now = this.#now();
-    const { lifetime, issueInput } = this.#parts.rules;
-    const { account, scopes, name, metadata, limits, ...asked } = await readLongInput(
-      issueInput,
-      input,
-    );
-    this.#parts.limits.check(limits);
-    const expiresAt = askedExpiry(asked, now, lifetime);
-    const fields = {
-      account,
-      scopes: await expandFor(this.#parts.catalogs, account, scopes),
-      requested: scopes.map(String),
-      createdAt: new Date(now),
-      expiresAt: expiresAt ?? expiryAfter(now, lifetime.defaultSeconds),
-      version: 1,
-      ...(name !== undefined && { name }),
-      ...(metadata !== undefined && { metadata }),
-      ...(limits !== undefined && { limits }),
-    };
-    return issueWithinQuota(this.#parts, fields, now);
+    return issue(this.#parts, input);
   }
 
   /**
@@ -168,21 +136,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
   async list<const Asked extends string = never>(
     input: ListInput<AskedScope<Entry, Asked>>,
   ): Promise<TokenPage> {
-    const now = this.#now();
-    const query = readInput<Read<ListInput>>(listInput as z.ZodType<Read<ListInput>>, input);
-    const { account, scope = [], match = 'overlaps', limit = DEFAULT_PAGE_TOKENS } = query;
-    const { maxBytes = MAX_RECORD_BYTES, state = 'active', name, parent, cursor: given } = query;
-    // Left out if all have their defaults, so that cursors of earlier versions stay valid.
-    const hasMore = state !== 'active' || name !== undefined || parent !== undefined;
-    const others = hasMore ? [state, name ?? null, ...(parent === undefined ? [] : [parent])] : [];
-    const asked = scope.length > 1 ? scope : (scope[0] ?? null);
-    const filter = JSON.stringify([account, asked, match, ...others]);
-    const isWanted = scopesFilter(scope, match);
-    const wanted = { account, state, parent, isWanted, name };
-    const listing = { ...wanted, filter, limit, maxBytes, cursor: given };
-    const { records, cursor } = await this.#records.page(listing, now);
-    const tokens = await this.#parts.view.withUses(records, now);
-    return cursor === undefined ? { tokens } : { tokens, cursor };
+    return list(this.#parts, input);
   }
 
   /**
@@ -196,12 +150,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
   async *listAll<const Asked extends string = never>(
     input: ListInput<AskedScope<Entry, Asked>>,
   ): AsyncGenerator<Token, void, undefined> {
-    for (let next: string | undefined; ; ) {
-      const page = await this.list(next === undefined ? input : { ...input, cursor: next });
-      yield* page.tokens;
-      next = page.cursor;
-      if (next === undefined) return;
-    }
+    yield* allOf((page) => this.list(page), input);
   }
 
   /**
@@ -219,11 +168,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     valueOrId: string,
     options: GetOptions = {},
   ): Promise<Token | undefined> {
-    const now = this.#now();
-    const owner = readAccount(account);
-    const { state } = readInput(getOptions, options);
-    const record = await this.#records.find(owner, valueOrId, now, state);
-    return record && (await this.#parts.view.withUses([record], now))[0];
+    return get(this.#parts, account, valueOrId, options);
   }
 
   /**
@@ -237,12 +182,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
    * const unused = usage?.scopes.filter(({ uses }) => uses === 0);
    */
   async usage(account: string, valueOrId: string): Promise<TokenUsage | undefined> {
-    const now = this.#now();
-    const owner = readAccount(account);
-    const { usage } = this.#parts.view;
-    if (usage === undefined) throw usageIsOff();
-    const record = await this.#records.find(owner, valueOrId, now);
-    return record && usage.usageOf(record);
+    return usageOf(this.#parts, account, valueOrId);
   }
 
   /**
@@ -267,14 +207,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     valueOrId: string,
     options: AdviseOptions = {},
   ): Promise<TokenAdvice | undefined> {
-    const now = this.#now();
-    const owner = readAccount(account);
-    const { unusedForDays = 30 } = readInput(adviseOptions, options);
-    const { usage } = this.#parts.view;
-    if (usage === undefined) throw usageIsOff();
-    const record = await this.#records.find(owner, valueOrId, now);
-    const from = now - unusedForDays * DAY_MS;
-    return record && usage.adviceOn(record, this.#decider.scopeSetOf(record), from);
+    return advise(this.#parts, account, valueOrId, options);
   }
 
   /**
@@ -294,26 +227,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     change: ModifyInput<AskedScope<Entry, Asked>>,
     options: ChangeOptions = {},
   ): Promise<ModifiedToken> {
-    const now = this.#now();
-    const { lifetime, quotas } = this.#parts.rules;
-    const owner = readAccount(account);
-    const { scopes, limits, ...times } = await readLongInput(modifyInput, change);
-    this.#parts.limits.check(limits);
-    const conditions = readInput(changeOptions, options);
-    const expiry = askedExpiry(times, now, lifetime);
-    const granted = await expandFor(this.#parts.catalogs, owner, scopes);
-    const expiresAt = expiry ?? expiryAfter(now, lifetime.defaultSeconds);
-    const asked = { scopes, limits };
-    return this.#change(owner, valueOrId, now, conditions, (record) =>
-      withinBounds(this.#parts, record, now, async (bounds) => {
-        const known = { granted, expiresAt };
-        const allowed = bounds ? await patchWithin(bounds, asked, known) : known;
-        const held = { scopes: allowed.granted, requested: scopes.map(String) };
-        const next = { ...held, expiresAt: allowed.expiresAt, ...limitsAfter({ limits }) };
-        checkSize({ ...record, ...next }, quotas);
-        return next;
-      }),
-    );
+    return modify(this.#parts, { account, valueOrId, change, options });
   }
 
   /**
@@ -336,23 +250,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     change: PatchInput<AskedScope<Entry, Asked>>,
     options: ChangeOptions = {},
   ): Promise<ModifiedToken> {
-    const now = this.#now();
-    const { lifetime, quotas } = this.#parts.rules;
-    const owner = readAccount(account);
-    const patch = await readLongInput(patchInput, change);
-    const conditions = readInput(changeOptions, options);
-    checkPatch(patch);
-    this.#parts.limits.check(patch.limits);
-    const expiresAt = askedExpiry(patch, now, lifetime);
-    const rights = await rightsOf(this.#parts.catalogs, owner, patch, expiresAt);
-    const known = { ...rights, expiresAt, quotas, now };
-    return this.#change(owner, valueOrId, now, conditions, (record) =>
-      isWidening(patch, known)
-        ? withinBounds(this.#parts, record, now, async (bounds) =>
-            patched(record, patch, bounds ? await patchWithin(bounds, patch, known) : known),
-          )
-        : patched(record, patch, known),
-    );
+    return patch(this.#parts, { account, valueOrId, change, options });
   }
 
   /**
@@ -367,15 +265,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
    * console.log(await tokens.revoke('acme', id)); // true
    */
   async revoke(account: string, valueOrId: string, options: RevokeOptions = {}): Promise<boolean> {
-    const now = this.#now();
-    const owner = readAccount(account);
-    const { ifVersion, descendants = false } = readInput(revokeOptions, options);
-    const state = descendants ? 'all' : undefined;
-    const found = state && (await this.#records.find(owner, valueOrId, now, state));
-    const token = await this.#records.revoke(owner, valueOrId, now, ifVersion);
-    if (token !== undefined) this.#events.token('revoked', token, now);
-    if (found !== undefined) await endDescendants(this.#parts, found, now);
-    return token !== undefined;
+    return revoke(this.#parts, account, valueOrId, options);
   }
 
   /**
@@ -388,15 +278,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
    * console.log(await tokens.revokeAll('acme')); // 3
    */
   async revokeAll(account: string, options: RevokeAllOptions = {}): Promise<number> {
-    const now = this.#now();
-    const owner = readAccount(account);
-    const { onProgress } = readInput(revokeAllOptions, options);
-    return inBatches((limit) => this.#records.revokeSome(owner, now, limit), {
-      size: REVOKE_BATCH,
-      slowMs: this.#parts.store.deadlineMs / 2,
-      onProgress,
-      onEnd: (count) => this.#events.revokedAll(owner, count, now),
-    });
+    return revokeAll(this.#parts, account, options);
   }
 
   /**
@@ -432,14 +314,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
     valueOrId: string,
     options: RotateOptions | CancelRotationOptions = {},
   ): Promise<Token> {
-    const now = this.#now();
-    const owner = readAccount(account);
-    const input = readInput(rotateOptions, options);
-    const { token, record } = await this.#parts.rotations.rotate(owner, valueOrId, input, now);
-    if (input.cancel === true) return token;
-    if (input.endDerived === true) await endDescendants(this.#parts, record, now);
-    const descendants = await countDescendants(this.#parts, record, now);
-    return Object.freeze({ ...token, descendants });
+    return rotate(this.#parts, account, valueOrId, options);
   }
 
   /**
@@ -453,11 +328,7 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
    * console.log(nearest?.failed, smallest); // 'method', 'POST:shop.example/orders'
    */
   async explain(account: string, valueOrId: string, need: Need): Promise<Explanation> {
-    const now = this.#now();
-    const owner = readAccount(account);
-    const reading = readNeed(need, this.#parts.catalogs.routes);
-    const record = await this.#records.find(owner, valueOrId, now);
-    return this.#decider.explain(record, reading, await this.#parts.catalogs.of(owner), now);
+    return explain(this.#parts, account, valueOrId, need);
   }
 
   /**
@@ -470,25 +341,323 @@ export class TokenService<out Entry extends string = string> extends TokenChecks
    * console.log(await tokens.scopes('acme')); // ['GET:shop.example/orders', …]
    */
   async scopes(account: string): Promise<Entry[]> {
-    const catalog = await this.#parts.catalogs.of(readAccount(account));
-    return (catalog === undefined ? ['*:*/*'] : askCatalog(() => catalog.toArray())) as Entry[];
+    return (await scopesOf(this.#parts, account)) as Entry[];
   }
 
-  async #change(
-    owner: string,
-    valueOrId: string,
-    now: number,
-    conditions: ChangeOptions,
-    apply: (record: TokenRecord) => Promise<Partial<TokenRecord>>,
-  ): Promise<ModifiedToken> {
-    const timed = async (record: TokenRecord) => withScopesTime(record, await apply(record), now);
-    const change = await this.#records.change(owner, valueOrId, now, conditions, timed);
-    const diff = conditions.dryRun === true ? await this.#decider.diff(change) : undefined;
-    if (diff === undefined) {
-      this.#events.changed(change, now);
-      await this.#parts.limits.prolong(change.before, change.after);
+  /**
+   * Decides whether a value allows something. A refused value is not an error but a verdict. The instant
+   * of expiry already counts as expired. Only reads, with two exceptions: the first use of a value that
+   * waits for it is written in the background, and if the uses of the token are limited, one is taken.
+   *
+   * If all accounts share one catalog, requests are read with it: a segment that one of its entries
+   * names literally belongs to that entry, and no `{}` of a scope matches it.
+   *
+   * @param need a scope, or a request with its raw target, or one that a catalog has read
+   * @param options `fresh` reads the store, whatever `cache` allows; `address` says where the request
+   * comes from
+   * @throws {TokenError} `invalid_scope` if `need.scope` is not a scope
+   * @example
+   * const need = { method: 'GET', domain: 'shop.example', target: '/orders/7?x=1' };
+   * const verdict = await tokens.verify(value, need);
+   * if (!verdict.ok) console.log(verdict.reason); // 'expired'
+   */
+  async verify<const Asked extends string = never>(
+    value: string,
+    need: Need<AskedScope<Entry, Asked>>,
+    options?: VerifyOptions,
+  ): Promise<Verdict> {
+    return verify(this.#parts, value, need, options);
+  }
+
+  /**
+   * Whether `verify` accepts a value. Never true for a refused one, unlike the verdict itself, which is
+   * an object and so true in an `if`. If you need the token or the reason, call `verify`.
+   *
+   * @throws {TokenError} as `verify`. An outage of the store throws, too: it is not a `false`
+   * @example
+   * if (await tokens.allows(value, { scope: 'GET:shop.example/orders' })) console.log('welcome');
+   */
+  async allows<const Asked extends string = never>(
+    value: string,
+    need: Need<AskedScope<Entry, Asked>>,
+    options?: VerifyOptions,
+  ): Promise<boolean> {
+    return (await this.verify(value, need, options)).ok;
+  }
+
+  /**
+   * Decides immediately if nothing has to be awaited: the value is malformed, or its record is in the
+   * cache (see the option `cache`) and the catalog is not a function. If the uses of the token are
+   * limited, this process must have leased one in advance, or know that none is left.
+   *
+   * @returns the verdict that `verify` would give; `undefined` if you have to call `verify`
+   * @throws {TokenError} as `verify`
+   * @example
+   * const verdict = tokens.verifySync(value, need) ?? (await tokens.verify(value, need));
+   */
+  verifySync<const Asked extends string = never>(
+    value: string,
+    need: Need<AskedScope<Entry, Asked>>,
+    options?: VerifySyncOptions,
+  ): Verdict | undefined {
+    return verifySync(this.#parts, value, need, options);
+  }
+
+  /**
+   * Decides like `verify`, without a promise if nothing has to be awaited. For the guard. If a subclass
+   * or a mock overrides `verify` or `verifySync`, calls these instead, and counts each call.
+   *
+   * @param addressOf is called only if the token is limited to addresses
+   * @param request is counted once, even if several guards decide about it
+   * @internal
+   */
+  decide(
+    value: string,
+    need: Need,
+    addressOf?: () => string | undefined,
+    request?: CarryingRequest,
+  ): Decided {
+    const { verify, verifySync } = TokenService.prototype;
+    if (this.verify !== verify || this.verifySync !== verifySync) {
+      const options = addressOf && { address: addressOf() };
+      return this.verifySync(value, need, options) ?? this.verify(value, need, options);
     }
-    const [token] = this.#parts.view.shown([change.after], now) as [Token];
-    return diff === undefined ? token : Object.freeze({ ...token, diff });
+    return decide(this.#parts, value, need, { address: addressOf, request });
+  }
+
+  /**
+   * Returns the active token that a value belongs to. For answers about a token; use `verify` to grant
+   * access. Always reads the store.
+   *
+   * @param options `includeSuspended` also returns a suspended token, to revoke it for example
+   * @returns `undefined` if the value is malformed, unknown, revoked, expired or suspended, or if the
+   * ancestors of its token leave it no scope
+   * @throws {TokenError} `store_unavailable`, `store_corrupt`
+   * @example
+   * const token = await tokens.introspect(value);
+   * console.log(token?.scopes); // ['GET:shop.example/orders']
+   */
+  async introspect(value: string, options: IntrospectOptions = {}): Promise<Token | undefined> {
+    return introspect(this.#parts, value, options);
+  }
+
+  /**
+   * Issues a token that may do a part of what the token of this value may do: for a script, a job or an
+   * agent that should get less than its owner has. It belongs to the same account, and is listed, changed,
+   * rotated and revoked like any other.
+   *
+   * It never allows more than its parent and all other ancestors allow at the moment: `verify` accepts it
+   * only while all of them are live and their scopes cover the need. So revoking, suspending or
+   * narrowing a token reaches all tokens that were derived from it. Rotating it changes nothing for
+   * them, except with `endDerived`.
+   *
+   * Requested scopes are expanded against those that the parent holds, as against a catalog. The token
+   * expires with its parent at the latest, even if you ask for longer, and with the value: one that was
+   * replaced and is in its grace period makes no token that lives longer than that. Its limits may only add
+   * to those of its parent or be narrower. The limits of all ancestors apply to it as well: a use of it is a
+   * use of each of them, and so is deriving it. There are at most 8 generations, and 100 live descendants of
+   * one root by default (`quotas.derivedPerRoot`); they take no place from the account.
+   *
+   * @param options `address` says where the call comes from: needed if the token is limited to addresses
+   * @throws {TokenError} `invalid_token` if `verify` would refuse the value whatever is needed, with the
+   * reason in `details.reason`; `scope_unmatched`, naming what the parent does not hold; `quota_exceeded`
+   * also beyond the eighth generation; else as `issue`
+   * @example
+   * const scopes = ['GET:shop.example/orders'];
+   * const child = await tokens.derive(value, { scopes, ttlSeconds: 900, name: 'nightly job' });
+   * console.log(child.parent); // the id of the token of `value`
+   */
+  async derive<const Asked extends string = never>(
+    value: string,
+    input: DeriveInput<AskedScope<Entry, Asked>>,
+    options: DeriveOptions = {},
+  ): Promise<IssuedToken> {
+    return derive(this.#parts, value, input, options);
+  }
+
+  /**
+   * Removes records that expired or were revoked before an instant, in batches of a thousand. Can be
+   * stopped and called again at any time. A store with a clock of its own removes nothing that ended, by
+   * that clock, less long ago than `before` is before now. With another store, your clock decides.
+   *
+   * @returns how many records were removed
+   * @throws {TokenError} `invalid_request` if `before` is later than now; `store_unavailable`: some
+   * records may be removed then
+   * @example
+   * const before = new Date(Date.now() - 90 * 86_400_000);
+   * console.log(await tokens.purge({ before, limit: 10_000 })); // 417
+   */
+  async purge(input: PurgeInput): Promise<number> {
+    return purge(this.#parts, input);
+  }
+
+  /**
+   * Returns counts of this service for your metrics. Costs nothing and does not call the store. The
+   * option `onEvent` reports everything else.
+   *
+   * @example
+   * const { hits, misses } = tokens.stats().cache;
+   */
+  stats(): ServiceStats {
+    return stats(this.#parts);
+  }
+
+  /**
+   * Goes through the tokens of all accounts, including expired and revoked ones that are not purged yet,
+   * never with their values. One pass that reads a hundred records at a time, so you can stop at any
+   * time. A token that is changed meanwhile may come twice. The order is the store's own.
+   *
+   * @throws {TokenError} `invalid_options` if the store has no `scan`; `store_unavailable`, from the loop
+   * @example
+   * for await (const token of tokens.scan()) console.log(token.account, token.id, token.state);
+   */
+  async *scan(): AsyncGenerator<Token, void, undefined> {
+    yield* scan(this.#parts);
+  }
+
+  /**
+   * Finds live tokens that somebody should look at, of all accounts or of one: unused ones, those that may
+   * do more than they need, those that expire soon or have an old value. {@link TokenFinding} lists
+   * what is found. Reads all tokens once, a hundred at a time, and changes nothing.
+   *
+   * What depends on use is only found if the service records usage. If the catalog of an account fails,
+   * its tokens are reviewed without it.
+   *
+   * @throws {TokenError} `invalid_request`; `invalid_options` if the store has no `scan` and no account is
+   * given; `store_unavailable`, all from the loop
+   * @example
+   * for await (const { code, token, message } of tokens.review()) {
+   *   console.log(token.account, token.masked, code, message);
+   * }
+   */
+  async *review(input: ReviewInput = {}): AsyncGenerator<TokenFinding, void, undefined> {
+    yield* this.#reviews.all(input);
+  }
+
+  /**
+   * Reviews some tokens of one account, newest first, for a page that people look at. All findings about
+   * a token are on one page. Continue while there is a `cursor`: a page ends after about 50 ms, and may
+   * be empty.
+   *
+   * @internal
+   * @throws {TokenError} `invalid_request`, also for a cursor of another account or other days
+   */
+  async reviewPage(input: ReviewPageInput): Promise<FindingPage> {
+    return this.#reviews.page(input);
+  }
+
+  /**
+   * Seals all stored secrets with the active key, so that values can still be shown when an older key is
+   * gone. Only for `reveal: 'always'`, which stores secrets. The values themselves stay, and those of an
+   * older key still need it to be verified: `verifierKeys` is enough for that.
+   *
+   * Reads all records in steps of a hundred and writes those that need it. A record keeps its version, and
+   * a concurrent change is never lost. Can be stopped and called again at any time: what is
+   * done is skipped.
+   *
+   * @throws {TokenError} `invalid_options` if the keys can only verify, or the store has no `scan`;
+   * `store_unavailable`: some secrets may be sealed again then
+   * @example
+   * const { resealed, unreadable } = await tokens.reseal();
+   * console.log(resealed, unreadable); // 417 0
+   */
+  async reseal(options: ResealOptions = {}): Promise<ResealReport> {
+    return reseal(this.#parts, options);
+  }
+
+  /**
+   * Purges in the background: every `everyMs`, with a jitter of 20 %, it removes the records that expired
+   * or were revoked more than `purgeAfterDays` ago, with their usage. The first time is within
+   * five minutes. It works in small batches with pauses, and several processes may do it concurrently.
+   * Once a week it also removes usage whose tokens are gone.
+   *
+   * Removes nothing while the clock of this process is more than a day ahead of all that the store knows,
+   * unless the process has run for so long itself: it emits `clock_ahead` once, tries again each hour, and
+   * goes on as soon as the store or the clock says otherwise.
+   *
+   * Never throws later: a failure of a store is the event `store_trouble`, and the next round tries again.
+   * A round that removed something emits `purged`. Its timer does not keep the process alive. `close`
+   * stops it.
+   *
+   * @throws {TokenError} `invalid_request`
+   * @example
+   * const upkeep = tokens.upkeep({ purgeAfterDays: 30 });
+   * await upkeep.stop();
+   */
+  upkeep(options: UpkeepOptions = {}): Upkeep {
+    return upkeep(this.#parts, options);
+  }
+
+  /**
+   * Whether the store contradicts the clock of this process: whether that is more than a day ahead of all
+   * that the store knows.
+   *
+   * @internal
+   * @throws {TokenError} `store_unavailable`
+   */
+  async isClockAhead(): Promise<boolean> {
+    return isClockAhead(this.#parts);
+  }
+
+  /**
+   * Imports a token that another system has issued, from the digest that it has stored. The bearer goes on
+   * using the same value, which this call does not need. The format has to be in the option `foreign`.
+   *
+   * From then on it is a token like any other, and `rotate` gives it a value of this service. A token that
+   * was imported before is returned as it is, even if it was revoked: an import never revives it. Once
+   * `purge` has removed its record, nothing remembers the revocation: do not import the row again then, or
+   * the token is live again, with the tokens that were derived from it.
+   *
+   * @throws {TokenError} `invalid_request`, also for a hash that cannot be looked up (bcrypt, scrypt or a
+   * salted one) and for a value that another account has; `invalid_expire`; else as `issue`
+   * @example
+   * const digest = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
+   * const row = { account: 'ada', digest, format: 'sanctum', scopes: ['GET:shop.example/orders'] };
+   * const token = await tokens.import({ ...row, expiresAt: new Date(Date.now() + 86_400_000) });
+   */
+  async import(input: ImportInput): Promise<Token> {
+    return importOne(this.#parts, input);
+  }
+
+  /**
+   * Imports many tokens, as `import` does, from a list or a stream. Rows that cannot be imported are
+   * reported and left out; those that had been imported are skipped, so you can stop it and call it again.
+   *
+   * @throws {TokenError} `store_unavailable`: some rows may be imported then; call it again
+   * @example
+   * const digest = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
+   * const row = { account: 'ada', digest, format: 'sanctum', scopes: ['GET:shop.example/orders'] };
+   * const rows = [{ ...row, expiresAt: new Date(Date.now() + 86_400_000) }];
+   * const { imported, skipped, refused } = await tokens.importMany(rows);
+   */
+  async importMany(
+    rows: Iterable<ImportInput> | AsyncIterable<ImportInput>,
+    options: ImportManyOptions = {},
+  ): Promise<ImportReport> {
+    return importMany(this.#parts, rows, options);
+  }
+
+  /**
+   * Returns the keys for a service that only verifies: they can check values, but not reveal or mint
+   * them. Treat them as secrets: they tell real values from lookalikes.
+   *
+   * @example
+   * const resourceServer = new TokenService({ store, keys: tokens.verifierKeys(), prefix: 'acme' });
+   */
+  verifierKeys(): KeyOptions[] {
+    return this.#parts.ring.verifierKeys();
+  }
+
+  /**
+   * Stops listening to the store and closes it. Before that, ends the upkeep, writes the usage that was
+   * counted and the first uses of new values, and gives back the uses of limited tokens that this process
+   * has leased in advance.
+   *
+   * @throws {TokenError} `store_unavailable` if the store does not close
+   * @example
+   * await tokens.close();
+   */
+  async close(): Promise<void> {
+    return close(this.#parts);
   }
 }

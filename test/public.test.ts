@@ -90,8 +90,6 @@ const EXPORTS: Record<
       'type TokenPage',
       'TokenService',
       'type ServiceStats',
-      'type TokenChecks',
-      'type TokenUpkeep',
       'type CountQuery',
       'type PruneQuery',
       'type PurgeQuery',

@@ -24,8 +24,6 @@ const ROOMS: readonly string[] = [
   'records',
   'access',
   'verbs',
-  'upkeep.ts',
-  'checks.ts',
   'service.ts',
   'openapi',
   'http',
@@ -47,7 +45,7 @@ const ROOMS: readonly string[] = [
 const WALLS: readonly (readonly [from: RegExp, to: RegExp])[] = [
   // What decides knows no store, and no engine knows another one, or a rule.
   [/^access\//, /^node:/],
-  [/^(?:verbs\/|upkeep|checks|service)/, /^node:/],
+  [/^(?:verbs\/|service)/, /^node:/],
   [
     /^stores\/(\w+)\//,
     /^(?!(?:bounds|errors|events)\.ts$|(?:time|token|ports)\/|stores\/|node:|nanoid$)/,
@@ -75,7 +73,7 @@ describe('imports', () => {
 
     has('verbs/parts.ts', 'values/value.ts', false);
     has('records/reader.ts', 'ports/token-store.ts', true);
-    has('service.ts', 'zod', true);
+    has('verbs/list.ts', 'zod', true);
     has('http/guard/guard.ts', 'service.ts', true);
     has('index.ts', 'service.ts', false);
     has('stores/memory/index.ts', 'errors.ts', false);

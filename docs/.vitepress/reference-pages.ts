@@ -15,7 +15,7 @@ export const AREAS: Readonly<Record<string, readonly Area[]>> = {
       name: 'service',
       title: 'The token service',
       about: '`TokenService`, its options, and what its methods take',
-      files: /^(?:service|checks|upkeep|(?:verbs|inputs)\/.*)\.ts$/,
+      files: /^(?:service|(?:verbs|inputs)\/.*)\.ts$/,
     },
     {
       name: 'stores',

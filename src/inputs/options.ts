@@ -43,7 +43,7 @@ export interface TokenServiceOptions<Entry extends string = string> {
   readonly prefix: string;
   /**
    * The values of other systems that were imported, such as `[formats.sanctum()]`: see
-   * {@link TokenUpkeep.import}. They are accepted beside those with the prefix. @default none
+   * {@link TokenService.import}. They are accepted beside those with the prefix. @default none
    */
   readonly foreign?: readonly ForeignFormat[] | undefined;
   /**

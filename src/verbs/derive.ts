@@ -2,7 +2,8 @@ import { checkSize } from '../access/change.ts';
 import { type Ancestors, hasEnded } from '../access/lineage.ts';
 import { ancestryOf, type Bounds, expandWithin, expiryWithin } from '../access/narrowing.ts';
 import { isTokenError, TokenError } from '../errors.ts';
-import type { DeriveInput, Read } from '../inputs/types.ts';
+import { readInput, readLongInput, verifySyncOptions } from '../inputs/schemas.ts';
+import type { DeriveInput, DeriveOptions } from '../inputs/types.ts';
 import { checkLimitsWithin } from '../limits/within.ts';
 import { tokenOf } from '../records/token-view.ts';
 import { inTurns } from '../time/deadline.ts';
@@ -18,14 +19,16 @@ import { holderOf } from './issue.ts';
 import type { ServiceParts } from './parts.ts';
 
 /** Issues a token that may do no more than the token of a value may do now. */
-export async function derived(
+export async function derive(
   parts: ServiceParts,
   value: string,
-  { scopes, name, metadata, limits, ...asked }: Read<DeriveInput>,
-  call: DeriveCall,
+  input: DeriveInput,
+  options: DeriveOptions,
 ): Promise<IssuedToken> {
-  const { now } = call;
-  const { lifetime } = parts.rules;
+  const now = parts.now();
+  const { lifetime, deriveInput } = parts.rules;
+  const { scopes, name, metadata, limits, ...asked } = await readLongInput(deriveInput, input);
+  const call = { now, address: readInput(verifySyncOptions, options).address };
   const expiresAt = askedExpiry(asked, now, lifetime) ?? expiryAfter(now, lifetime.defaultSeconds);
   parts.limits.check(limits);
   const live = await parts.decider.requireLive(value, call);

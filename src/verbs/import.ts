@@ -2,7 +2,7 @@ import { checkSize } from '../access/change.ts';
 import { expandFor } from '../access/rights.ts';
 import { corruptStore, isTokenError, TokenError } from '../errors.ts';
 import { notify } from '../events.ts';
-import { readInput } from '../inputs/schemas.ts';
+import { importManyOptions, readInput } from '../inputs/schemas.ts';
 import type { ImportInput, ImportManyOptions, ImportReport, Read } from '../inputs/types.ts';
 import { tokenOf } from '../records/token-view.ts';
 import { shown } from '../text/wording.ts';
@@ -23,8 +23,21 @@ interface ReadRow {
 
 type Outcome = 'imported' | 'skipped' | TokenError;
 
-/** Imports tokens that another system has issued. */
-export class Importer {
+/** Imports a token that another system has issued. */
+export async function importOne(parts: ServiceParts, input: ImportInput): Promise<Token> {
+  return new Importer(parts, parts.now()).one(input);
+}
+
+/** Imports many tokens, and reports what became of the rows. */
+export async function importMany(
+  parts: ServiceParts,
+  rows: Iterable<ImportInput> | AsyncIterable<ImportInput>,
+  options: ImportManyOptions,
+): Promise<ImportReport> {
+  return new Importer(parts, parts.now()).many(rows, readInput(importManyOptions, options));
+}
+
+class Importer {
   readonly #parts: ServiceParts;
   readonly #now: number;
 

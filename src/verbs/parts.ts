@@ -49,6 +49,8 @@ export interface ServiceParts {
   readonly view: TokenView;
   readonly lineages: Lineages;
   readonly decider: Decider;
+  /** Work in the background that ends with the service. */
+  readonly upkeeps: Set<{ readonly stop: () => Promise<unknown> }>;
 }
 
 /**
@@ -102,6 +104,7 @@ export function partsOf(options: unknown): ServiceParts {
     evidence,
     view: new TokenView(values, events, (...all) => lineages.areEnded(...all), usage),
     decider: new Decider({ ...parts, values, usage }),
+    upkeeps: new Set(),
   };
 }
 

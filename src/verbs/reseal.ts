@@ -1,9 +1,12 @@
 import { notify } from '../events.ts';
+import { readInput, resealOptions } from '../inputs/schemas.ts';
+import type { ResealOptions } from '../inputs/types.ts';
 import type { CheckedStore } from '../records/checked-store.ts';
 import { stepsOf } from '../records/steps.ts';
 import type { ResealReport, TokenRecord } from '../token/record.ts';
 import type { KeyRing } from '../values/keys.ts';
 import { resealedBox } from '../values/value.ts';
+import type { ServiceParts } from './parts.ts';
 
 /** How often `reseal` tries to write a record that others keep changing. @bound */
 export const MAX_RESEAL_ATTEMPTS = 20;
@@ -19,11 +22,11 @@ type Outcome = 'resealed' | 'unreadable' | 'missed' | 'current';
  *
  * @throws {TokenError} `invalid_options` if the keys can only verify, or the store has no `scan`
  */
-export async function resealAll(
-  store: CheckedStore,
-  ring: KeyRing,
-  onProgress: ((report: ResealReport) => void) | undefined,
+export async function reseal(
+  { store, ring }: Pick<ServiceParts, 'store' | 'ring'>,
+  options: ResealOptions,
 ): Promise<ResealReport> {
+  const { onProgress } = readInput(resealOptions, options);
   // Throws before anything is read.
   void ring.active;
   let report: ResealReport = { records: 0, resealed: 0, unreadable: 0, missed: 0 };
@@ -31,7 +34,7 @@ export async function resealAll(
     const counts = { current: 0, resealed: 0, unreadable: 0, missed: 0 };
     for (let start = 0; start < records.length; start += WRITTEN_TOGETHER) {
       const some = records.slice(start, start + WRITTEN_TOGETHER);
-      for (const outcome of await settled(some.map((record) => reseal(store, ring, record)))) {
+      for (const outcome of await settled(some.map((record) => resealOne(store, ring, record)))) {
         counts[outcome] += 1;
       }
     }
@@ -46,7 +49,7 @@ export async function resealAll(
   return report;
 }
 
-async function reseal(store: CheckedStore, ring: KeyRing, found: TokenRecord): Promise<Outcome> {
+async function resealOne(store: CheckedStore, ring: KeyRing, found: TokenRecord): Promise<Outcome> {
   const { id } = found;
   let record: TokenRecord | undefined = found;
   for (let attempts = 0; attempts < MAX_RESEAL_ATTEMPTS; attempts++) {

@@ -2,6 +2,7 @@ import { askCatalog } from '../access/catalogs.ts';
 import { lostScopes } from '../access/rights.ts';
 import { MAX_RECORD_BYTES } from '../bounds.ts';
 import { notify } from '../events.ts';
+import { readInput, reviewInput, reviewPageInput } from '../inputs/schemas.ts';
 import type { ReviewInput, ReviewPageInput } from '../inputs/types.ts';
 import { readCursor, writeCursor } from '../records/cursor.ts';
 import { accountStepsOf, stepsOf } from '../records/steps.ts';
@@ -52,7 +53,9 @@ export class Reviews {
   }
 
   /** Reviews all tokens in one pass, some at a time. The same token may come twice. */
-  async *all(input: ReviewInput, now: number): AsyncGenerator<TokenFinding, void, undefined> {
+  async *all(asked: ReviewInput): AsyncGenerator<TokenFinding, void, undefined> {
+    const now = this.#parts.now();
+    const input = readInput(reviewInput, asked);
     const { account, onProgress } = input;
     const context = { ages: agesOf(input), now, turns: this.#turns };
     const { store } = this.#parts;
@@ -71,8 +74,10 @@ export class Reviews {
    *
    * @throws {TokenError} `invalid_request` for a cursor of another account or other ages
    */
-  async page({ account, cursor, ...input }: ReviewPageInput, now: number): Promise<FindingPage> {
+  async page(asked: ReviewPageInput): Promise<FindingPage> {
     const { store, ring } = this.#parts;
+    const now = this.#parts.now();
+    const { account, cursor, ...input } = readInput(reviewPageInput, asked);
     const ages = agesOf(input);
     const query = JSON.stringify(['review', account, ages]);
     const start = cursor === undefined ? undefined : readCursor(ring, cursor, query);

@@ -78,8 +78,8 @@ export const PARTS = {
       'test/usage/{advice,usage}.test.ts',
     ],
   },
-  checks: {
-    mutate: ['src/{checks,upkeep}.ts', 'src/verbs/*.ts'],
+  verbs: {
+    mutate: ['src/verbs/*.ts'],
     tests: [
       'test/service/{derive,import,lineage,list,quotas,reseal,states,stats,trouble,upkeep,verify}.test.ts',
       'test/limits/limits.test.ts',

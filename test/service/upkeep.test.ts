@@ -10,7 +10,7 @@ import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { manualClock } from '../../src/testing/index.ts';
 import type { TokenId } from '../../src/token/record.ts';
-import { UPKEEP_BATCH, UPKEEP_PAUSE_MS } from '../../src/upkeep.ts';
+import { UPKEEP_BATCH, UPKEEP_PAUSE_MS } from '../../src/verbs/upkeep.ts';
 import { RecordingLeases } from '../limits/support.ts';
 import { newRecord } from '../stores/support.ts';
 import { allOf, DatedStore, K1, refusalOf, SCOPE, setUp } from '../support.ts';

@@ -9,7 +9,7 @@ import type { UsageStore } from '../../../ports/usage-store.ts';
 import type { TokenService } from '../../../service.ts';
 import { performance } from '../../../time/timers.ts';
 import type { RefusalReason } from '../../../token/record.ts';
-import type { ServiceStats } from '../../../upkeep.ts';
+import type { ServiceStats } from '../../../verbs/stats.ts';
 import type { CallObserver } from '../calls.ts';
 import { optionalPackage } from '../optional-package.ts';
 

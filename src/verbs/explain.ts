@@ -1,0 +1,28 @@
+import { askCatalog } from '../access/catalogs.ts';
+import { type Need, readNeed } from '../access/need.ts';
+import { readAccount } from '../inputs/schemas.ts';
+import type { Explanation } from '../token/record.ts';
+import type { ServiceParts } from './parts.ts';
+
+/** Explains why a token of an account does or does not allow something. */
+export async function explain(
+  { now: clock, records, catalogs, decider }: ServiceParts,
+  account: string,
+  valueOrId: string,
+  need: Need,
+): Promise<Explanation> {
+  const now = clock();
+  const owner = readAccount(account);
+  const reading = readNeed(need, catalogs.routes);
+  const record = await records.find(owner, valueOrId, now);
+  return decider.explain(record, reading, await catalogs.of(owner), now);
+}
+
+/** Returns the scopes that an account may ask for. */
+export async function scopesOf(
+  { catalogs }: Pick<ServiceParts, 'catalogs'>,
+  account: string,
+): Promise<readonly string[]> {
+  const catalog = await catalogs.of(readAccount(account));
+  return catalog === undefined ? ['*:*/*'] : askCatalog(() => catalog.toArray());
+}
