@@ -9,7 +9,7 @@ export function changelogPage(): string {
   const text = readFileSync(new URL('CHANGELOG.md', root), 'utf8');
   const releases = text.split(/^(?=## )/m).slice(1);
   const none =
-    'There is no release yet. What the first one brings is in the folder `.changeset` of the repository, one file for each change.';
+    'There is no release yet. What the first one brings is in `.changeset/first-release.md` of the repository.';
   return [
     opening('Changelog', 'The releases of tokenwright and what they changed.', 'docs:manual'),
     'The releases, newest first, and what they changed for users.',
