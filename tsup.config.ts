@@ -123,7 +123,7 @@ const common: Options = {
   esbuildPlugins: [versionAlone, consolePage, notices],
   plugins: [plainMaps],
   // In a user's tree they would weigh more than they do: what is used of them is bundled.
-  noExternal: ['nanoid', 'date-fns', 'ipaddr.js'],
+  noExternal: ['zod', 'nanoid', 'date-fns', 'ipaddr.js'],
 };
 
 export default defineConfig([

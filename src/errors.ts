@@ -1,5 +1,5 @@
-/** The folder of the pages about error codes, which ship with the package. */
-export const ERROR_PAGES = 'node_modules/tokenwright/docs/errors';
+/** The page about error codes, which ships with the package. */
+export const ERROR_PAGE = 'node_modules/tokenwright/docs/errors.md';
 
 /**
  * The codes of {@link TokenError}: stable, public names. Messages may change, codes do not.
@@ -60,12 +60,12 @@ export class TokenError extends Error {
   }
 
   /**
-   * The page about this code, as a path from the folder that holds `node_modules`, such as
-   * `node_modules/tokenwright/docs/errors/not_found.md`. `npx tokenwright explain not_found` prints it.
+   * What there is to know of this code, as a path from the folder that holds `node_modules`, such as
+   * `node_modules/tokenwright/docs/errors.md#not_found`. `npx tokenwright explain not_found` prints it.
    * Not part of the error's JSON, nor printed with it.
    */
   get docsUrl(): string {
-    return `${ERROR_PAGES}/${this.code}.md`;
+    return `${ERROR_PAGE}#${this.code}`;
   }
 }
 

@@ -272,12 +272,12 @@ describe('the reference', () => {
   const section = (text: string) => `### Throws\n\n${text}\n\n### Example\n\n\`not_found\`\n`;
 
   it.each([
-    ['`not_found`', '[`not_found`](../errors/not_found.md)'],
+    ['`not_found`', '[`not_found`](../errors.md#not_found)'],
     [
       'as `issue` does,\nand `invalid_ttl`; `store_unavailable`',
-      'as `issue` does,\nand [`invalid_ttl`](../errors/invalid_ttl.md); [`store_unavailable`](../errors/store_unavailable.md)',
+      'as `issue` does,\nand [`invalid_ttl`](../errors.md#invalid_ttl); [`store_unavailable`](../errors.md#store_unavailable)',
     ],
-    ['`scope_unmatched`', '[`scope_unmatched`](../errors/scope_unmatched.md)'],
+    ['`scope_unmatched`', '[`scope_unmatched`](../errors.md#scope_unmatched)'],
   ])('links the codes of a Throws section to their pages, and nothing else: %j', (text, linked) => {
     expect(withErrorLinks(section(text))).toBe(section(linked));
   });

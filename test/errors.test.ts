@@ -2,7 +2,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { ERROR_PAGES } from '../src/errors.ts';
+import { ERROR_PAGE } from '../src/errors.ts';
 import { type HttpErrorCode, STATUS } from '../src/http/errors.ts';
 import {
   generateKey,
@@ -18,28 +18,30 @@ import { faults, manualClock, withFaults } from '../src/testing/index.ts';
 import { CODES, REASONS } from './codes.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-const PAGES = join(ROOT, 'docs', 'errors');
+const PAGE = readFileSync(join(ROOT, 'docs/errors.md'), 'utf8');
 
 describe('docsUrl', () => {
   const error = new TokenError('not_found', 'this account has no such token', { id: 'x' });
 
-  it('points to the page of the code in the installed package', () => {
-    expect(error.docsUrl).toBe('node_modules/tokenwright/docs/errors/not_found.md');
-    expect(new TokenError('id_taken', '').docsUrl).toBe(`${ERROR_PAGES}/id_taken.md`);
+  it('points to what the installed package says about the code', () => {
+    expect(error.docsUrl).toBe('node_modules/tokenwright/docs/errors.md#not_found');
+    expect(new TokenError('id_taken', '').docsUrl).toBe(`${ERROR_PAGE}#id_taken`);
   });
 
-  it.each(CODES.TokenError)('points for %s to a file that the package ships', (code) => {
+  it.each(CODES.TokenError)('points for %s to a place that the package ships', (code) => {
     const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-    const file = new TokenError(code, '').docsUrl.replace(/^node_modules\/tokenwright\//, '');
+    const path = new TokenError(code, '').docsUrl.replace(/^node_modules\/tokenwright\//, '');
+    const [file = '', anchor] = path.split('#');
 
     expect(existsSync(join(ROOT, file))).toBe(true);
-    expect(manifest.files).toContain('docs/errors');
+    expect(manifest.files).toContain(file);
+    expect(PAGE).toContain(` {#${anchor}}\n`);
   });
 
   it('does not show up when an error is printed, serialized or copied', () => {
-    expect(inspect(error)).not.toContain(ERROR_PAGES);
-    expect(inspect(error, { getters: true })).not.toContain(ERROR_PAGES);
-    expect(JSON.stringify(error)).not.toContain(ERROR_PAGES);
+    expect(inspect(error)).not.toContain(ERROR_PAGE);
+    expect(inspect(error, { getters: true })).not.toContain(ERROR_PAGE);
+    expect(JSON.stringify(error)).not.toContain(ERROR_PAGE);
     expect(Object.keys({ ...error })).not.toContain('docsUrl');
     expect(String(error)).toBe('TokenError: this account has no such token');
   });
@@ -51,30 +53,31 @@ describe('docsUrl', () => {
   });
 });
 
-const page = (name: string) => readFileSync(join(PAGES, `${name}.md`), 'utf8');
+/** Of the page about errors. */
+const sections = new Map(
+  PAGE.split(/^(?=## \w+ \{#)/m).map((text) => [/^## (\w+) \{#\1\}\n/.exec(text)?.[1] ?? '', text]),
+);
+const page = (code: string) => sections.get(code) ?? '';
 const ALL: readonly string[] = [...new Set(Object.values(CODES).flat())];
 
-describe('the pages about errors', () => {
-  it('exist for each code, and for nothing else', () => {
-    const names = globSync('*.md', { cwd: PAGES }).map((file) => file.replace(/\.md$/, ''));
-
-    expect(names.sort()).toEqual([...ALL, 'index', 'refusals'].sort());
+describe('the page about errors', () => {
+  it('has a section for each code, and for nothing else', () => {
+    expect([...sections.keys()].sort()).toEqual(['', ...ALL].sort());
   });
 
   it.each(ALL)('explain %s and its cure, and are listed in the index', (code) => {
     const text = page(code);
 
-    expect(text).toContain(`\n# ${code}\n`);
     expect(text).toMatch(/\n```text\n.+\n```\n/);
-    expect(text).toContain('\n## Cure\n');
-    expect(page('index')).toContain(`| [\`${code}\`](./${code}.md) |`);
+    expect(text).toContain('\n### Cure\n');
+    expect(page('')).toContain(`| [\`${code}\`](#${code}) |`);
   });
 
   it.each(CODES.HttpError)('state the HTTP status and the error number of %s', (code) => {
     const [status, error] = STATUS[code];
 
     expect(page(code)).toContain(`HTTP status ${status}, \`error\` ${error}.`);
-    expect(rowOf('index', `[\`${code}\`](./${code}.md)`)?.slice(-2)).toEqual([
+    expect(rowOf(`[\`${code}\`](#${code})`)?.slice(-2)).toEqual([
       String(status),
       String(error),
     ]);
@@ -99,22 +102,18 @@ describe('the pages about errors', () => {
   });
 
   it.each(REASONS)('explain the reason %s', (reason) => {
-    expect(page('refusals')).toContain(`\`${reason}\``);
+    expect(readFileSync(join(ROOT, 'docs/refusals.md'), 'utf8')).toContain(`\`${reason}\``);
   });
 
-  it('link only to pages that exist', () => {
-    const dead = globSync('*.md', { cwd: PAGES }).flatMap((file) =>
-      [...readFileSync(join(PAGES, file), 'utf8').matchAll(/\]\(\.\/([\w-]+)\.md\)/g)]
-        .map(([, name = '']) => name)
-        .filter((name) => ![...ALL, 'index', 'refusals'].includes(name)),
-    );
+  it('links only to sections that exist', () => {
+    const linked = [...PAGE.matchAll(/\]\(#(\w+)\)/g)].map(([, name = '']) => name);
 
-    expect(dead).toEqual([]);
+    expect(linked.filter((name) => name !== 'codes' && !sections.has(name))).toEqual([]);
   });
 });
 
-function rowOf(name: string, first: string): string[] | undefined {
-  const row = page(name)
+function rowOf(first: string): string[] | undefined {
+  const row = page('')
     .split('\n')
     .find((line) => line.startsWith(`| ${first} |`));
   return row
@@ -123,7 +122,7 @@ function rowOf(name: string, first: string): string[] | undefined {
     .map((cell) => cell.trim());
 }
 
-describe('the message on a page', () => {
+describe('the message on the page', () => {
   const shown = (code: string) => /\n```text\n(.+)\n```\n/.exec(page(code))?.[1];
   const scope = 'GET:shop.example/orders';
 

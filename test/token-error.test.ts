@@ -2,7 +2,7 @@ import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import {
   corruptStore,
-  ERROR_PAGES,
+  ERROR_PAGE,
   isTokenError,
   storeFailure,
   TokenError,
@@ -27,7 +27,7 @@ describe('a TokenError', () => {
   });
 
   it('links to the page of its code', () => {
-    expect(new TokenError('not_found', 'no').docsUrl).toBe(`${ERROR_PAGES}/not_found.md`);
+    expect(new TokenError('not_found', 'no').docsUrl).toBe(`${ERROR_PAGE}#not_found`);
   });
 
   it('has a brand for other copies of the package, which is not enumerable', () => {

@@ -15,12 +15,12 @@ export interface Row {
   readonly beyond: string;
 }
 
-const invalidRequest = '[`invalid_request`](../errors/invalid_request.md)';
-const invalidOptions = '[`invalid_options`](../errors/invalid_options.md)';
-const quotaExceeded = '[`quota_exceeded`](../errors/quota_exceeded.md)';
-const unavailable = '[`store_unavailable`](../errors/store_unavailable.md)';
-const overloaded = '503 [`overloaded`](../errors/overloaded.md)';
-const notConcrete = '[`catalog_not_concrete`](../errors/catalog_not_concrete.md)';
+const invalidRequest = '[`invalid_request`](../errors.md#invalid_request)';
+const invalidOptions = '[`invalid_options`](../errors.md#invalid_options)';
+const quotaExceeded = '[`quota_exceeded`](../errors.md#quota_exceeded)';
+const unavailable = '[`store_unavailable`](../errors.md#store_unavailable)';
+const overloaded = '503 [`overloaded`](../errors.md#overloaded)';
+const notConcrete = '[`catalog_not_concrete`](../errors.md#catalog_not_concrete)';
 const endsPage = 'the page ends early, with a `cursor`';
 
 /** The tables of the page, by the names of their marks. */
@@ -78,7 +78,7 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       what: '`scopes`, as asked for and as granted. A wildcard counts as the scopes that it expands to',
       limit: '1 to {MAX_SCOPES:number}',
       beyond:
-        '[`scopes_required`](../errors/scopes_required.md), [`too_many_scopes`](../errors/too_many_scopes.md)',
+        '[`scopes_required`](../errors.md#scopes_required), [`too_many_scopes`](../errors.md#too_many_scopes)',
     },
     {
       what: '`quotas.scopesPerToken`, for fewer scopes',
@@ -109,13 +109,13 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       what: 'one scope',
       limit:
         '{MAX_SCOPE_LENGTH:number} characters: a method of {MAX_METHOD_LENGTH}, a host of {MAX_HOST_LENGTH} with labels of {MAX_LABEL_LENGTH}, a path of {MAX_PATH_LENGTH} with {MAX_PATH_SEGMENTS} segments, {MAX_PATH_TEMPLATES} of them `{}`',
-      beyond: '[`invalid_scope`](../errors/invalid_scope.md)',
+      beyond: '[`invalid_scope`](../errors.md#invalid_scope)',
     },
     {
       what: 'lifetime; `lifetime.maxSeconds` and `--max-ttl` lower it',
       limit: '1 second to {MAX_LIFETIME_SECONDS}',
       beyond:
-        '[`invalid_ttl`](../errors/invalid_ttl.md), [`invalid_expire`](../errors/invalid_expire.md)',
+        '[`invalid_ttl`](../errors.md#invalid_ttl), [`invalid_expire`](../errors.md#invalid_expire)',
     },
     {
       what: '`graceSeconds`',
@@ -190,7 +190,7 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
     {
       what: 'attempts at a change while other changes of the same token win',
       limit: '{MAX_CHANGE_ATTEMPTS:number}',
-      beyond: '[`version_conflict`](../errors/version_conflict.md)',
+      beyond: '[`version_conflict`](../errors.md#version_conflict)',
     },
     {
       what: '`limit` of `purge`',
@@ -240,7 +240,7 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
     {
       what: 'the target of a request',
       limit: '{MAX_TARGET_LENGTH:number} characters',
-      beyond: '[`ambiguous_request`](../errors/refusals.md), `path_too_long`',
+      beyond: '[`ambiguous_request`](../refusals.md), `path_too_long`',
     },
     {
       what: 'probes of the hash table of a set of scopes, for one decision',
@@ -409,17 +409,17 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
     {
       what: 'path and query',
       limit: '{MAX_ADDRESS_LENGTH:number} characters',
-      beyond: '414 [`uri_too_long`](../errors/uri_too_long.md)',
+      beyond: '414 [`uri_too_long`](../errors.md#uri_too_long)',
     },
     {
       what: '`maxBodyBytes`',
       limit: '{DEFAULT_BODY_BYTES}',
-      beyond: '413 [`payload_too_large`](../errors/payload_too_large.md)',
+      beyond: '413 [`payload_too_large`](../errors.md#payload_too_large)',
     },
     {
       what: '`bodyTimeoutMs`: a whole body',
       limit: '{DEFAULT_BODY_TIMEOUT_MS:number} ms; 1 to {MAX_TIMEOUT_MS:number}',
-      beyond: '400 [`invalid_json`](../errors/invalid_json.md)',
+      beyond: '400 [`invalid_json`](../errors.md#invalid_json)',
     },
     {
       what: 'a form for `/introspect` or `/revoke`',
@@ -518,7 +518,7 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
     {
       what: 'wrong credentials',
       limit: 'none, unless you pass a `limiter`',
-      beyond: '429 [`rate_limited`](../errors/rate_limited.md)',
+      beyond: '429 [`rate_limited`](../errors.md#rate_limited)',
     },
     {
       what: 'passwords that `fixedAccounts` checks or keeps waiting',

@@ -16,7 +16,7 @@ const PAGES = [
   '/service/settings',
   '/service/commands',
   '/service/http',
-  '/errors/',
+  '/errors',
   '/growth',
   '/comparison',
   '/faq',

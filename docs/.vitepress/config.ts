@@ -95,7 +95,7 @@ const sidebar: Items = [
     ],
   },
   { text: 'Reference', link: '/reference/', collapsed: true, items: pagesIn('reference') },
-  { text: 'Errors', link: '/errors/', collapsed: true, items: pagesIn('errors') },
+  { text: 'Errors', link: '/errors', items: [{ text: 'Refusals', link: '/refusals' }] },
   { text: 'Security', link: '/security/', collapsed: true, items: pagesIn('security') },
   {
     text: 'More',

@@ -1,13 +1,11 @@
-// Leads from the codes that a function throws to the pages about them.
-import { readdirSync } from 'node:fs';
+// Leads from the codes that a function throws to what the page about errors says of them.
+import { readFileSync } from 'node:fs';
 
-const OTHER_PAGES = ['index', 'refusals'];
+const PAGE = readFileSync(new URL('../errors.md', import.meta.url), 'utf8');
 
-/** The codes that have a page. */
-const CODES: ReadonlySet<string> = new Set(
-  readdirSync(new URL('../errors/', import.meta.url))
-    .map((file) => file.replace(/\.md$/, ''))
-    .filter((name) => !OTHER_PAGES.includes(name)),
+/** The codes that the page about errors explains. */
+export const CODES: ReadonlySet<string> = new Set(
+  [...PAGE.matchAll(/^## (\w+) \{#\1\}$/gm)].map(([, code = '']) => code),
 );
 
 const THROWS = /^#+ Throws\n(?:(?!#).*\n)*/gm;
@@ -18,7 +16,7 @@ const CODE = /(?<!\[)`(\w+)`/g;
 export function withErrorLinks(markdown: string): string {
   return markdown.replace(THROWS, (section) =>
     section.replace(CODE, (text, code) =>
-      CODES.has(code) ? `[${text}](../errors/${code}.md)` : text,
+      CODES.has(code) ? `[${text}](../errors.md#${code})` : text,
     ),
   );
 }

@@ -93,7 +93,7 @@ export const DESCRIPTIONS: Readonly<Record<ServiceErrorCode, string>> = {
   payload_too_large: 'the body is too large',
   uri_too_long: 'the address is too long',
   unsupported_media_type: 'the body has another media type, or an encoding',
-  limit_exceeded: 'the Bearer token has been used as often as it may, and a derivation is a use',
+  limit_exceeded: 'the Bearer token has no uses left, and a derivation is a use',
   rate_limited: 'too many wrong credentials were presented; wait as Retry-After says',
   overloaded:
     'too many calls are in progress, in total, of this account or from this address, or too many passwords wait to be checked; try again as Retry-After says',
@@ -142,7 +142,7 @@ export function limitExceeded({
   retryAfterSeconds,
 }: { readonly [Member in keyof SpentRate]?: SpentRate[Member] | undefined } = {}): HttpError {
   if (rate === undefined || retryAfterSeconds === undefined) {
-    return new HttpError('limit_exceeded', 'the token has been used as often as it may');
+    return new HttpError('limit_exceeded', 'this token has no uses left');
   }
   return new HttpError(
     'limit_exceeded',

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import * as z from 'zod';
-import { checkOptions, strict } from '../inputs/schemas.ts';
+import * as z from 'zod/mini';
+import { checkOptions, readBy, strict } from '../inputs/schemas.ts';
 import { AddressBlocks, parseAddress, readBlock } from '../limits/addresses.ts';
 import { readAddress, showBriefly } from './address.ts';
 import type { GuardedRequest } from './guard/guard.ts';
@@ -33,7 +33,7 @@ export interface ForwardedAddressOptions {
  * Returns `undefined` if it cannot know the address. Either a proxy sends no such header or an empty one, or
  * names its client by something that is not an address, such as `unknown` or `_hidden`. Or the other end of
  * the connection is not known, such as of a Unix socket, or of a Fetch `Request` that did not come through
- * `toNodeListener`. The guard then refuses tokens that may be used from some addresses only.
+ * `toNodeListener`. The guard then refuses tokens that are restricted to certain addresses.
  *
  * The result has no port, brackets or zone, and IPv4 within IPv6 is IPv4.
  *
@@ -146,13 +146,11 @@ const BLOCK_RULE = 'an IP address or a CIDR block, such as "10.0.0.7" or "2001:d
 const HEADER_RULE = 'header must be the name of a header, such as "Forwarded"';
 
 /** Reads the blocks into their canonical spelling. */
-function proxiesField(): z.ZodType<readonly string[]> {
-  return z.unknown().transform((value, context) => {
+function proxiesField(): z.ZodMiniType<readonly string[]> {
+  return readBy((value, refuse) => {
     const blocks: string[] = [];
     const fault = faultOfProxies(value, blocks);
-    if (fault === undefined) return blocks;
-    context.addIssue({ code: 'custom', message: fault });
-    return z.NEVER;
+    return fault === undefined ? blocks : refuse(fault);
   });
 }
 
@@ -177,8 +175,9 @@ function faultOfProxies(list: unknown, blocks: string[]): string | undefined {
 
 const forwardedOptions = strict({
   proxies: proxiesField(),
-  header: z
-    .string({ error: HEADER_RULE })
-    .regex(/^[A-Za-z0-9-]{1,100}$/, { error: HEADER_RULE })
-    .optional(),
+  header: z.optional(
+    z
+      .string({ error: HEADER_RULE })
+      .check(z.regex(/^[A-Za-z0-9-]{1,100}$/, { error: HEADER_RULE })),
+  ),
 });

@@ -1,6 +1,6 @@
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { MAX_TIMEOUT_MS } from '../bounds.ts';
-import { strict, wholeNumber } from '../inputs/schemas.ts';
+import { callback, strict, wholeNumber } from '../inputs/schemas.ts';
 import type { TokenService } from '../service.ts';
 import type { Authenticate } from './sign-in/basic-auth.ts';
 import { type FailureLimiter, isFailureLimiter } from './sign-in/login-limiter.ts';
@@ -100,54 +100,59 @@ export interface TokenHandlerOptions {
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
-function callback<Callback>(error: string) {
-  return z.custom<Callback>((value) => typeof value === 'function', { error });
-}
-
 function flag(name: string) {
-  return z.boolean({ error: `${name} must be true or false` }).optional();
+  return z.optional(z.boolean({ error: `${name} must be true or false` }));
 }
 
 export const handlerOptions = strict({
   tokens: z.custom<TokenService>((value) => value instanceof Object && 'issue' in value, {
     error: 'tokens must be a TokenService',
   }),
-  authenticate: callback<Authenticate>(
-    'authenticate must be a function, such as fixedAccounts([{ username, password }])',
-  ).optional(),
-  session: callback<SessionAccount>(
-    'session must be a function that returns the account of a request, or null',
-  ).optional(),
-  basePath: z
-    .string({ error: 'basePath must be a text such as "/auth"' })
-    .regex(/^(?:\/[A-Za-z0-9\-._~]+)*$/, {
-      error: 'basePath must begin with "/" and not end with one, such as "/auth"',
-    })
-    .optional(),
-  acceptLegacyBody: flag('acceptLegacyBody'),
-  pathTokens: z
-    .enum(['any', 'id-only'], { error: 'pathTokens must be "any" or "id-only"' })
-    .optional(),
-  introspection: strict({
-    authenticate: callback<Authenticate>(
-      'introspection.authenticate must be a function, for credentials of resource servers',
+  authenticate: z.optional(
+    callback<Authenticate>(
+      'authenticate must be a function, such as fixedAccounts([{ username, password }])',
     ),
-  }).optional(),
+  ),
+  session: z.optional(
+    callback<SessionAccount>(
+      'session must be a function that returns the account of a request, or null',
+    ),
+  ),
+  basePath: z.optional(
+    z.string({ error: 'basePath must be a text such as "/auth"' }).check(
+      z.regex(/^(?:\/[A-Za-z0-9\-._~]+)*$/, {
+        error: 'basePath must begin with "/" and not end with one, such as "/auth"',
+      }),
+    ),
+  ),
+  acceptLegacyBody: flag('acceptLegacyBody'),
+  pathTokens: z.optional(
+    z.enum(['any', 'id-only'], { error: 'pathTokens must be "any" or "id-only"' }),
+  ),
+  introspection: z.optional(
+    strict({
+      authenticate: callback<Authenticate>(
+        'introspection.authenticate must be a function, for credentials of resource servers',
+      ),
+    }),
+  ),
   revocation: flag('revocation'),
   derivation: flag('derivation'),
   docs: flag('docs'),
-  maxBodyBytes: wholeNumber(1, Number.MAX_SAFE_INTEGER, 'maxBodyBytes').optional(),
-  bodyTimeoutMs: wholeNumber(1, MAX_TIMEOUT_MS, 'bodyTimeoutMs').optional(),
-  sendTimeoutMs: wholeNumber(1, MAX_TIMEOUT_MS, 'sendTimeoutMs').optional(),
-  maxInFlight: wholeNumber(1, Number.MAX_SAFE_INTEGER, 'maxInFlight').optional(),
-  limiter: z
-    .custom<FailureLimiter>(isFailureLimiter, {
+  maxBodyBytes: z.optional(wholeNumber(1, Number.MAX_SAFE_INTEGER, 'maxBodyBytes')),
+  bodyTimeoutMs: z.optional(wholeNumber(1, MAX_TIMEOUT_MS, 'bodyTimeoutMs')),
+  sendTimeoutMs: z.optional(wholeNumber(1, MAX_TIMEOUT_MS, 'sendTimeoutMs')),
+  maxInFlight: z.optional(wholeNumber(1, Number.MAX_SAFE_INTEGER, 'maxInFlight')),
+  limiter: z.optional(
+    z.custom<FailureLimiter>(isFailureLimiter, {
       error: 'limiter must have waitSeconds, failed and succeeded, as failureLimiter(…) gives',
-    })
-    .optional(),
-  clientAddress: callback<(request: Request) => string | undefined>(
-    'clientAddress must be a function, such as remoteAddress',
-  ).optional(),
-  onSignIn: callback<(signIn: SignIn) => void>('onSignIn must be a function').optional(),
-  onError: callback<(error: unknown) => void>('onError must be a function').optional(),
+    }),
+  ),
+  clientAddress: z.optional(
+    callback<(request: Request) => string | undefined>(
+      'clientAddress must be a function, such as remoteAddress',
+    ),
+  ),
+  onSignIn: z.optional(callback<(signIn: SignIn) => void>('onSignIn must be a function')),
+  onError: z.optional(callback<(error: unknown) => void>('onError must be a function')),
 });

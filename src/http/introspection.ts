@@ -24,7 +24,7 @@ const CHALLENGE = 'Basic realm="tokenwright introspection", charset="UTF-8"';
  * inactive.
  *
  * The optional parameter `client_address` says where the bearer's request comes from, as section 2.1 lets
- * servers ask for: without it, a token that may be used from some addresses only is not active.
+ * servers ask for: without it, a token that is restricted to certain addresses is not active.
  *
  * `token_type_hint` has no effect: there is one type of token.
  */

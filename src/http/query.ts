@@ -1,7 +1,7 @@
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { MAX_REVIEWED_DAYS, MAX_WIRE_PAGE_TOKENS } from '../bounds.ts';
 import { isTokenError } from '../errors.ts';
-import { fields, readInput } from '../inputs/schemas.ts';
+import { described, fields, readInput } from '../inputs/schemas.ts';
 import type { ListInput } from '../inputs/types.ts';
 import { editDistance } from '../scope/distance.ts';
 import { shownName } from '../text/wording.ts';
@@ -13,46 +13,48 @@ export type Filter = Omit<ListInput, 'account' | 'maxBytes' | 'scope'> & {
   readonly scope?: readonly string[] | undefined;
 };
 
-const listedState = fields.state.describe(
+const listedState = described(
+  fields.state,
   'Only tokens in this state; `all` for those in any, and without it the active ones. A revoked token is listed until it is purged.',
 );
 
 /** The schema of the query; the service parses `scope`. */
 export const filterSchema = z.object({
-  scope: z
-    .array(z.string())
-    .describe(
+  scope: z.optional(
+    described(
+      z.array(z.string()),
       'Only tokens that have to do with each of these scopes; empty for all. `scope[]` and `scope[0]` are other names of it.',
-    )
-    .optional(),
-  match: fields.match
-    .describe(
+    ),
+  ),
+  match: z.optional(
+    described(
+      fields.match,
       '`overlaps`: can touch something of it; `covers`: may do all of it; `exact`: holds it.',
-    )
-    .optional(),
-  state: listedState.meta({ default: 'active' }).optional(),
-  name: z
-    .string()
-    .describe('Only tokens whose name contains this, in upper or lower case; empty for all.')
-    .optional(),
-  parent: fields.parent
-    .meta({
-      type: 'string',
-      pattern: ID_PATTERN,
-      description: 'Only tokens that were derived from the one with this id, directly.',
-    })
-    .optional(),
-  limit: z
-    .string()
-    .refine((text) => /^[1-9]\d{0,2}$/.test(text) && Number(text) <= MAX_WIRE_PAGE_TOKENS, {
-      error: `limit must be a whole number from 1 to ${MAX_WIRE_PAGE_TOKENS}`,
-    })
-    .transform(Number)
-    .describe(
+    ),
+  ),
+  state: z.optional(listedState.check(z.meta({ default: 'active' }))),
+  name: z.optional(
+    described(
+      z.string(),
+      'Only tokens whose name contains this, in upper or lower case; empty for all.',
+    ),
+  ),
+  parent: z.optional(
+    fields.parent.check(
+      z.meta({
+        type: 'string',
+        pattern: ID_PATTERN,
+        description: 'Only tokens that were derived from the one with this id, directly.',
+      }),
+    ),
+  ),
+  limit: z.optional(
+    described(
+      numberText('limit', MAX_WIRE_PAGE_TOKENS),
       'The most tokens on a page; 10 000 without `limit` and `cursor`. A page also ends at 1 MiB of scopes, metadata and limits.',
-    )
-    .optional(),
-  cursor: fields.cursor.describe('The `cursor` of the page before.').optional(),
+    ),
+  ),
+  cursor: z.optional(described(fields.cursor, 'The `cursor` of the page before.')),
 });
 
 /** The schema of the query of advice. */
@@ -68,20 +70,20 @@ export const reviewSchema = z.object({
   ),
   expiringWithinDays: days('expiringWithinDays', 'How soon a token in use expires; 14 without it.'),
   secretOlderThanDays: days('secretOlderThanDays', 'How old a value is; 180 without it.'),
-  cursor: fields.cursor
-    .describe('The `cursor` of the page before, for the same other parameters.')
-    .optional(),
+  cursor: z.optional(
+    described(fields.cursor, 'The `cursor` of the page before, for the same other parameters.'),
+  ),
 });
 
 function days(name: string, description: string) {
-  return z
-    .string()
-    .refine((text) => /^[1-9]\d{0,3}$/.test(text) && Number(text) <= MAX_REVIEWED_DAYS, {
-      error: `${name} must be a whole number from 1 to ${MAX_REVIEWED_DAYS}`,
-    })
-    .transform(Number)
-    .describe(description)
-    .optional();
+  return z.optional(described(numberText(name, MAX_REVIEWED_DAYS), description));
+}
+
+/** A whole number as a text. */
+function numberText(name: string, max: number) {
+  const error = `${name} must be a whole number from 1 to ${max}`;
+  const isNumber = (text: string) => /^[1-9]\d{0,3}$/.test(text) && Number(text) <= max;
+  return z.pipe(z.string().check(z.refine(isNumber, { error })), z.transform(Number));
 }
 
 /** More edits than a misspelled name of a parameter has. With two, `page` would be `name`. */
@@ -95,18 +97,25 @@ export function withoutEmpty({ scope, name, ...filter }: Filter): Filter {
 
 /** The schema of the query of one token. */
 export const getSchema = z.object({
-  state: fields.state
-    .describe('Only if the token is in this state; without it, in any but `revoked`.')
-    .optional(),
+  state: z.optional(
+    described(
+      fields.state,
+      'Only if the token is in this state; without it, in any but `revoked`.',
+    ),
+  ),
 });
 
 /** The schema of the query of a revocation. */
 export const revokeSchema = z.object({
-  descendants: z
-    .enum(['true', 'false'], { error: 'descendants must be true or false' })
-    .transform((text) => text === 'true')
-    .describe('Also revokes all tokens that were derived from it, at any depth.')
-    .optional(),
+  descendants: z.optional(
+    described(
+      z.pipe(
+        z.enum(['true', 'false'], { error: 'descendants must be true or false' }),
+        z.transform((text) => text === 'true'),
+      ),
+      'Also revokes all tokens that were derived from it, at any depth.',
+    ),
+  ),
 });
 
 /**
@@ -114,10 +123,10 @@ export const revokeSchema = z.object({
  *
  * @throws {HttpError} `invalid_request`
  */
-export async function withQuery<Shape extends z.ZodRawShape, Result>(
-  schema: z.ZodObject<Shape>,
+export async function withQuery<Shape extends z.core.$ZodShape, Result>(
+  schema: z.ZodMiniObject<Shape>,
   query: URLSearchParams,
-  use: (read: z.output<z.ZodObject<Shape>>) => Promise<Result>,
+  use: (read: z.output<z.ZodMiniObject<Shape>>) => Promise<Result>,
 ): Promise<Result> {
   try {
     return await use(readQuery(schema, query));
@@ -127,7 +136,7 @@ export async function withQuery<Shape extends z.ZodRawShape, Result>(
 }
 
 /** Says in the message of an error that it is about a parameter of the query. */
-function toQueryError(error: unknown, { shape }: z.ZodObject): unknown {
+function toQueryError(error: unknown, { shape }: z.ZodMiniObject): unknown {
   const member = isTokenError(error) ? error.details?.['member'] : undefined;
   if (!isTokenError(error) || !Object.hasOwn(shape, String(member))) return error;
   const { code, message, details } = error;
@@ -138,10 +147,10 @@ function toQueryError(error: unknown, { shape }: z.ZodObject): unknown {
  * Parses a query. Unknown parameters, which clients and proxies add, are ignored, unless one looks like a
  * misspelled known one.
  */
-function readQuery<Shape extends z.ZodRawShape>(
-  schema: z.ZodObject<Shape>,
+function readQuery<Shape extends z.core.$ZodShape>(
+  schema: z.ZodMiniObject<Shape>,
   query: URLSearchParams,
-): z.output<z.ZodObject<Shape>> {
+): z.output<z.ZodMiniObject<Shape>> {
   const known = Object.keys(schema.shape);
   const lists = known.includes(LISTED) ? listedIn(query) : {};
   const repeated = known.find((name) => name !== LISTED && query.getAll(name).length > 1);

@@ -1,4 +1,4 @@
-import type * as z from 'zod';
+import type * as z from 'zod/mini';
 import type { Need } from '../access/need.ts';
 import { isTokenError } from '../errors.ts';
 import { readInput } from '../inputs/schemas.ts';
@@ -208,7 +208,7 @@ export class TokenResources {
 
   async #change(
     call: ResourceCall,
-    schema: z.ZodObject,
+    schema: z.ZodMiniObject,
     verb: 'modify' | 'patch',
   ): Promise<HttpResponse> {
     const { account, token, body } = call;
@@ -255,7 +255,7 @@ export class TokenResources {
    */
   async #conditions(
     { request, account, token, body }: ResourceCall,
-    schema?: z.ZodObject,
+    schema?: z.ZodMiniObject,
   ): Promise<{ readonly ifVersion?: number }> {
     const header = request.header('if-match')?.trim();
     if (header === undefined || header === '*') return {};

@@ -1,5 +1,5 @@
 import { fromUnixTime } from 'date-fns/fromUnixTime';
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import {
   MAX_COUNTED_DESCENDANTS,
   MAX_LIMIT_ADDRESSES,
@@ -10,7 +10,15 @@ import {
 } from '../bounds.ts';
 import { isTokenError, type TokenError } from '../errors.ts';
 import { INSTANT_SCHEMA, parseInstant } from '../inputs/instant.ts';
-import { fields, got, readInput, secondsField, strict } from '../inputs/schemas.ts';
+import {
+  described,
+  fields,
+  got,
+  readBy,
+  readInput,
+  secondsField,
+  strict,
+} from '../inputs/schemas.ts';
 import { type Names, renamed, shown } from '../text/wording.ts';
 import {
   type JsonObject,
@@ -232,31 +240,39 @@ export function arrayOf(component: 'Scope' | 'Token'): Json {
 }
 
 // Descriptions and `meta` are for the OpenAPI document.
-const scopes = fields.scopes.meta({
-  ...arrayOf('Scope'),
-  minItems: 1,
-  maxItems: MAX_SCOPES,
-  description: 'Wildcards stand for all that there is of them in the catalog.',
-});
+const scopes = fields.scopes.check(
+  z.meta({
+    ...arrayOf('Scope'),
+    minItems: 1,
+    maxItems: MAX_SCOPES,
+    description: 'A wildcard expands to every matching entry of the catalog.',
+  }),
+);
 
-const name = fields.name.meta({
-  type: 'string',
-  minLength: 1,
-  maxLength: MAX_NAME_LENGTH,
-  pattern: '^[^\\p{Cc}\\p{Cs}]*$',
-  description: 'For people. Characters beyond U+FFFF count twice.',
-});
+const name = fields.name.check(
+  z.meta({
+    type: 'string',
+    minLength: 1,
+    maxLength: MAX_NAME_LENGTH,
+    pattern: '^[^\\p{Cc}\\p{Cs}]*$',
+    description: 'For people. Characters beyond U+FFFF count twice.',
+  }),
+);
 
-const metadata = fields.metadata.meta({
-  type: 'object',
-  additionalProperties: true,
-  description: `Your own facts, of at most ${MAX_METADATA_BYTES} bytes as JSON. Replaced whole.`,
-});
+const metadata = fields.metadata.check(
+  z.meta({
+    type: 'object',
+    additionalProperties: true,
+    description: `Your own facts, of at most ${MAX_METADATA_BYTES} bytes as JSON. Replaced whole.`,
+  }),
+);
 
-const limits = fields.limits.meta({
-  ...LIMITS_SCHEMA,
-  description: 'From where and how often the token may be used. Replaced whole.',
-});
+const limits = fields.limits.check(
+  z.meta({
+    ...LIMITS_SCHEMA,
+    description: 'From where and how often the token may be used. Replaced whole.',
+  }),
+);
 
 /** The last instant that a Date can hold. */
 const LAST_UNIX_SECOND = 8_640_000_000_000;
@@ -265,34 +281,33 @@ const EXAMPLE_INSTANT = '2027-01-31T12:00:00Z';
 const expire = instantField({
   rule: `expire must be a whole number of UNIX seconds, or a date-time with its zone, such as "${EXAMPLE_INSTANT}"`,
   read: readInstant,
-}).meta({
-  anyOf: [{ type: 'integer', maximum: LAST_UNIX_SECOND }, INSTANT_SCHEMA],
-  description:
-    'When the token expires, later than now: in UNIX seconds, or as an ISO 8601 date-time with its zone.',
-});
+}).check(
+  z.meta({
+    anyOf: [{ type: 'integer', maximum: LAST_UNIX_SECOND }, INSTANT_SCHEMA],
+    description:
+      'When the token expires, later than now: in UNIX seconds, or as an ISO 8601 date-time with its zone.',
+  }),
+);
 
 /** A number here could also be a lifetime in seconds, as older clients send it. */
 const expireText = instantField({
   rule: `expire must be a date-time with its zone, such as "${EXAMPLE_INSTANT}"`,
   read: readInstantText,
-}).meta({
-  ...INSTANT_SCHEMA,
-  description:
-    'When the token expires, later than now: an ISO 8601 date-time with its zone. Not a number.',
-});
+}).check(
+  z.meta({
+    ...INSTANT_SCHEMA,
+    description:
+      'When the token expires, later than now: an ISO 8601 date-time with its zone. Not a number.',
+  }),
+);
 
 interface InstantRule {
   readonly rule: string;
   readonly read: (value: unknown) => Date | undefined;
 }
 
-function instantField({ rule, read }: InstantRule): z.ZodType<Date> {
-  return z.unknown().transform((value, context) => {
-    const instant = read(value);
-    if (instant !== undefined) return instant;
-    context.addIssue({ code: 'custom', message: got(rule)({ input: value }) });
-    return z.NEVER;
-  });
+function instantField({ rule, read }: InstantRule): z.ZodMiniType<Date> {
+  return readBy((value, refuse) => read(value) ?? refuse(got(rule)({ input: value })));
 }
 
 function readInstant(value: unknown): Date | undefined {
@@ -304,63 +319,68 @@ function readInstantText(value: unknown): Date | undefined {
   return typeof value === 'string' ? parseInstant(value) : undefined;
 }
 
-function expiresIn({ maxSeconds }: Lifetime): z.ZodType<number> {
-  return fields.expiresIn.meta({
-    anyOf: [
-      { type: 'integer', minimum: 1, maximum: maxSeconds },
-      { type: 'string', pattern: '^(?=0*[1-9])\\d{1,9}[smhd]$' },
-    ],
-    description:
-      'The lifetime from now, such as `30d`, `12h`, `30m` or `45s`, or a number of seconds.',
-  });
+function expiresIn({ maxSeconds }: Lifetime): z.ZodMiniType<number> {
+  return fields.expiresIn.check(
+    z.meta({
+      anyOf: [
+        { type: 'integer', minimum: 1, maximum: maxSeconds },
+        { type: 'string', pattern: '^(?=0*[1-9])\\d{1,9}[smhd]$' },
+      ],
+      description:
+        'The lifetime from now, such as `30d`, `12h`, `30m` or `45s`, or a number of seconds.',
+    }),
+  );
 }
 
 export type BodySchemas = Readonly<
-  Record<'create' | 'replace' | 'patch' | 'rotate' | 'explain', z.ZodObject>
+  Record<'create' | 'replace' | 'patch' | 'rotate' | 'explain', z.ZodMiniObject>
 >;
 
 const BODY = 'the body must be';
 
 /** The bodies that a service with these lifetimes accepts. */
 export function bodySchemas(lifetime: Lifetime): BodySchemas {
-  const duration = expiresIn(lifetime).optional();
+  const duration = z.optional(expiresIn(lifetime));
   return {
     create: strict(
       {
         scopes,
-        ttl: secondsField('ttl', 1, lifetime.maxSeconds)
-          .describe('The lifetime in seconds.')
-          .optional(),
+        ttl: z.optional(
+          described(secondsField('ttl', 1, lifetime.maxSeconds), 'The lifetime in seconds.'),
+        ),
         expiresIn: duration,
-        expire: expireText.optional(),
-        name: name.optional(),
-        metadata: metadata.optional(),
-        limits: limits.optional(),
+        expire: z.optional(expireText),
+        name: z.optional(name),
+        metadata: z.optional(metadata),
+        limits: z.optional(limits),
       },
       BODY,
     ),
     replace: strict(
       {
         scopes,
-        expire: expire.optional(),
+        expire: z.optional(expire),
         expiresIn: duration,
-        limits: limits.nullable().optional(),
+        limits: z.optional(z.nullable(limits)),
       },
       BODY,
     ),
     patch: strict(
       {
-        scopes: scopes.optional(),
-        addScopes: scopes.optional(),
-        removeScopes: scopes.optional(),
-        expire: expire.optional(),
+        scopes: z.optional(scopes),
+        addScopes: z.optional(scopes),
+        removeScopes: z.optional(scopes),
+        expire: z.optional(expire),
         expiresIn: duration,
-        name: name.nullable().optional(),
-        metadata: metadata.nullable().optional(),
-        limits: limits.nullable().optional(),
-        suspended: fields.suspended
-          .describe('`true` refuses the token until `false`; nothing else about it changes.')
-          .optional(),
+        name: z.optional(z.nullable(name)),
+        metadata: z.optional(z.nullable(metadata)),
+        limits: z.optional(z.nullable(limits)),
+        suspended: z.optional(
+          described(
+            fields.suspended,
+            '`true` refuses the token until `false`; nothing else about it changes.',
+          ),
+        ),
       },
       BODY,
     ),
@@ -369,36 +389,44 @@ export function bodySchemas(lifetime: Lifetime): BodySchemas {
   };
 }
 
-function rotateBody(): z.ZodObject {
+function rotateBody(): z.ZodMiniObject {
   return strict(
     {
-      activate: fields.activate
-        .describe('Both values work until the new one is used. Without it, the old one ends now.')
-        .optional(),
-      graceSeconds: fields.graceSeconds
-        .describe('How long the old value lives on after that.')
-        .optional(),
-      endDerived: fields.endDerived
-        .describe('After a leak: also revokes all tokens that were derived from this one.')
-        .optional(),
-      cancel: fields.cancel
-        .describe('Drops a new value that has not been used, and makes none.')
-        .optional(),
+      activate: z.optional(
+        described(
+          fields.activate,
+          'Both values work until the new one is used. Without it, the old one ends now.',
+        ),
+      ),
+      graceSeconds: z.optional(
+        described(fields.graceSeconds, 'How long the old value lives on after that.'),
+      ),
+      endDerived: z.optional(
+        described(
+          fields.endDerived,
+          'After a leak: also revokes all tokens that were derived from this one.',
+        ),
+      ),
+      cancel: z.optional(
+        described(fields.cancel, 'Drops a new value that has not been used, and makes none.'),
+      ),
     },
     BODY,
   );
 }
 
-function explainBody(): z.ZodObject {
+function explainBody(): z.ZodMiniObject {
   return strict(
     {
-      scope: z
-        .string({ error: got('scope must be a text such as "GET:shop.example/orders"') })
-        .meta({ $ref: '#/components/schemas/Scope' })
-        .optional(),
+      scope: z.optional(
+        z
+          .string({ error: got('scope must be a text such as "GET:shop.example/orders"') })
+          .check(z.meta({ $ref: '#/components/schemas/Scope' })),
+      ),
       method: requestPart('method', 'GET'),
       domain: requestPart('domain', 'shop.example'),
-      target: requestPart('target', '/orders/7').describe(
+      target: described(
+        requestPart('target', '/orders/7'),
         'The path as the client sends it, with or without its query.',
       ),
     },
@@ -407,7 +435,7 @@ function explainBody(): z.ZodObject {
 }
 
 function requestPart(name: string, example: string) {
-  return z.string({ error: got(`${name} must be a text such as "${example}"`) }).optional();
+  return z.optional(z.string({ error: got(`${name} must be a text such as "${example}"`) }));
 }
 
 /**
@@ -418,10 +446,10 @@ function requestPart(name: string, example: string) {
  * members are bad as well, their error may come first
  * @throws {HttpError} `invalid_request` for two lifetimes
  */
-export function toInput<Input>(schema: z.ZodObject, body: unknown): Input {
+export function toInput<Input>(schema: z.ZodMiniObject, body: unknown): Input {
   refuseSecondLifetime(body);
   const expiresAt = isObject(body) ? readInstant(body['expire']) : undefined;
-  if (!isShaped(schema, body, expiresAt)) return readInput(schema as z.ZodType<Input>, body);
+  if (!isShaped(schema, body, expiresAt)) return readInput(schema as z.ZodMiniType<Input>, body);
   const { ttl, expire: _, ...rest } = body;
   return {
     ...rest,
@@ -431,7 +459,7 @@ export function toInput<Input>(schema: z.ZodObject, body: unknown): Input {
 }
 
 function isShaped(
-  { shape }: z.ZodObject,
+  { shape }: z.ZodMiniObject,
   body: unknown,
   expiresAt: Date | undefined,
 ): body is Record<string, unknown> {

@@ -1,4 +1,4 @@
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import {
   DEFAULT_CACHE_BYTES,
   DEFAULT_CACHE_ENTRIES,
@@ -31,7 +31,7 @@ import { type Clock, systemClock } from '../time/clock.ts';
 import type { Lifetime } from '../token/record.ts';
 import type { ForeignFormat } from '../values/foreign.ts';
 import type { KeyOptions } from '../values/keys.ts';
-import { checkOptions, readOption, strict, wholeNumber } from './schemas.ts';
+import { callback, checkOptions, readOption, strict, wholeNumber } from './schemas.ts';
 
 /** How a {@link TokenService} works. */
 export interface TokenServiceOptions<Entry extends string = string> {
@@ -246,55 +246,66 @@ const serviceOptions = strict({
     error: 'keys must be a list of at least one key, as [generateKey()]',
   }),
   prefix: z.string({ error: 'prefix must be a text such as "acme"' }),
-  foreign: z
-    .custom<readonly ForeignFormat[]>(Array.isArray, {
+  foreign: z.optional(
+    z.custom<readonly ForeignFormat[]>(Array.isArray, {
       error: 'foreign must be a list of formats, as [formats.sanctum()]',
-    })
-    .optional(),
-  catalog: z
-    .custom<CatalogOption>((value) => typeof value === 'function' || isCatalog(value), {
-      error: 'catalog must be a ScopeCatalog, or a function that gives an account its ScopeCatalog',
-    })
-    .optional(),
-  clock: z
-    .custom<Clock>((value) => hasMethods<Clock>(value, 'now'), {
-      error: 'clock must be an object with a method now(): Date',
-    })
-    .optional(),
-  reveal: z.enum(['once', 'always'], { error: 'reveal must be "once" or "always"' }).optional(),
-  lifetime: strict({
-    defaultSeconds: wholeNumber(1, MAX_LIFETIME_SECONDS, 'lifetime.defaultSeconds').optional(),
-    maxSeconds: wholeNumber(1, MAX_LIFETIME_SECONDS, 'lifetime.maxSeconds').optional(),
-  }).optional(),
-  cache: strict({
-    maxStaleMs: wholeNumber(0, MAX_STALE_MS, 'cache.maxStaleMs').optional(),
-    maxEntries: wholeNumber(1, MAX_CACHE_ENTRIES, 'cache.maxEntries').optional(),
-    maxBytes: wholeNumber(MIN_CACHE_BYTES, MAX_CACHE_BYTES, 'cache.maxBytes').optional(),
-  }).optional(),
-  usage: strict({
-    store: z.custom<UsageStore>((value) => hasMethods<UsageStore>(value, 'add', 'read', 'forget'), {
-      error: 'usage.store must be a UsageStore, such as new MemoryUsageStore()',
     }),
-    flushMs: wholeNumber(MIN_FLUSH_MS, MAX_FLUSH_MS, 'usage.flushMs').optional(),
-  }).optional(),
-  limits: strict({
-    store: z.custom<LeaseStore>(
-      (value) => hasMethods<LeaseStore>(value, 'take', 'giveBack', 'purge'),
-      { error: 'limits.store must be a LeaseStore, such as new MemoryLeaseStore()' },
-    ),
-  }).optional(),
-  quotas: strict({
-    tokensPerAccount: wholeNumber(1, MAX_TOKENS_PER_ACCOUNT, 'quotas.tokensPerAccount').optional(),
-    endedPerAccount: wholeNumber(1, MAX_ENDED_PER_ACCOUNT, 'quotas.endedPerAccount').optional(),
-    derivedPerRoot: wholeNumber(1, MAX_DERIVED_PER_ROOT, 'quotas.derivedPerRoot').optional(),
-    scopesPerToken: wholeNumber(1, MAX_SCOPES, 'quotas.scopesPerToken').optional(),
-  }).optional(),
-  deadlineMs: wholeNumber(1, MAX_DEADLINE_MS, 'deadlineMs').optional(),
-  onEvent: z
-    .custom<(event: TokenEvent) => void>((value) => typeof value === 'function', {
-      error: 'onEvent must be a function',
-    })
-    .optional(),
+  ),
+  catalog: z.optional(
+    z.custom<CatalogOption>((value) => typeof value === 'function' || isCatalog(value), {
+      error: 'catalog must be a ScopeCatalog, or a function that gives an account its ScopeCatalog',
+    }),
+  ),
+  clock: z.optional(
+    z.custom<Clock>((value) => hasMethods<Clock>(value, 'now'), {
+      error: 'clock must be an object with a method now(): Date',
+    }),
+  ),
+  reveal: z.optional(z.enum(['once', 'always'], { error: 'reveal must be "once" or "always"' })),
+  lifetime: z.optional(
+    strict({
+      defaultSeconds: z.optional(wholeNumber(1, MAX_LIFETIME_SECONDS, 'lifetime.defaultSeconds')),
+      maxSeconds: z.optional(wholeNumber(1, MAX_LIFETIME_SECONDS, 'lifetime.maxSeconds')),
+    }),
+  ),
+  cache: z.optional(
+    strict({
+      maxStaleMs: z.optional(wholeNumber(0, MAX_STALE_MS, 'cache.maxStaleMs')),
+      maxEntries: z.optional(wholeNumber(1, MAX_CACHE_ENTRIES, 'cache.maxEntries')),
+      maxBytes: z.optional(wholeNumber(MIN_CACHE_BYTES, MAX_CACHE_BYTES, 'cache.maxBytes')),
+    }),
+  ),
+  usage: z.optional(
+    strict({
+      store: z.custom<UsageStore>(
+        (value) => hasMethods<UsageStore>(value, 'add', 'read', 'forget'),
+        {
+          error: 'usage.store must be a UsageStore, such as new MemoryUsageStore()',
+        },
+      ),
+      flushMs: z.optional(wholeNumber(MIN_FLUSH_MS, MAX_FLUSH_MS, 'usage.flushMs')),
+    }),
+  ),
+  limits: z.optional(
+    strict({
+      store: z.custom<LeaseStore>(
+        (value) => hasMethods<LeaseStore>(value, 'take', 'giveBack', 'purge'),
+        { error: 'limits.store must be a LeaseStore, such as new MemoryLeaseStore()' },
+      ),
+    }),
+  ),
+  quotas: z.optional(
+    strict({
+      tokensPerAccount: z.optional(
+        wholeNumber(1, MAX_TOKENS_PER_ACCOUNT, 'quotas.tokensPerAccount'),
+      ),
+      endedPerAccount: z.optional(wholeNumber(1, MAX_ENDED_PER_ACCOUNT, 'quotas.endedPerAccount')),
+      derivedPerRoot: z.optional(wholeNumber(1, MAX_DERIVED_PER_ROOT, 'quotas.derivedPerRoot')),
+      scopesPerToken: z.optional(wholeNumber(1, MAX_SCOPES, 'quotas.scopesPerToken')),
+    }),
+  ),
+  deadlineMs: z.optional(wholeNumber(1, MAX_DEADLINE_MS, 'deadlineMs')),
+  onEvent: z.optional(callback<(event: TokenEvent) => void>('onEvent must be a function')),
 });
 
 function quotasOf({

@@ -1,5 +1,5 @@
 import { types } from 'node:util';
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import {
   MAX_ACCOUNT_BYTES,
   MAX_FILTER_SCOPES,
@@ -52,6 +52,9 @@ import type {
 /** Unknown members of an argument for which an error looks for a similar known one. @bound */
 export const MAX_COMPARED_NAMES = 20;
 
+/** The ranges of the schemas of whole numbers. */
+const RANGES = new WeakMap<object, readonly [min: number, max: number]>();
+
 /** The argument of an error function of zod. */
 interface Sent {
   readonly input?: unknown;
@@ -87,172 +90,174 @@ export const fields = {
 export const listInput = strict(
   {
     account: fields.account,
-    scope: fields.scope.optional(),
-    match: fields.match.optional(),
-    state: fields.state.optional(),
-    name: fields.name.optional(),
-    parent: fields.parent.optional(),
-    limit: numberField('limit', 1, MAX_PAGE_TOKENS).optional(),
-    maxBytes: numberField('maxBytes', 1, MAX_RECORD_BYTES).optional(),
-    cursor: fields.cursor.optional(),
+    scope: z.optional(fields.scope),
+    match: z.optional(fields.match),
+    state: z.optional(fields.state),
+    name: z.optional(fields.name),
+    parent: z.optional(fields.parent),
+    limit: z.optional(numberField('limit', 1, MAX_PAGE_TOKENS)),
+    maxBytes: z.optional(numberField('maxBytes', 1, MAX_RECORD_BYTES)),
+    cursor: z.optional(fields.cursor),
   },
   'list takes',
 );
 
-export const getOptions = strict({ state: fields.state.optional() });
+export const getOptions = strict({ state: z.optional(fields.state) });
 
 export const modifyInput = strict(
   {
     scopes: fields.scopes,
-    expiresIn: fields.expiresIn.optional(),
-    expiresAt: dateField('expiresAt').optional(),
-    limits: fields.limits.nullable().optional(),
+    expiresIn: z.optional(fields.expiresIn),
+    expiresAt: z.optional(dateField('expiresAt')),
+    limits: z.optional(z.nullable(fields.limits)),
   },
   'modify takes',
 );
 
 export const patchInput = strict(
   {
-    scopes: fields.scopes.optional(),
-    addScopes: fields.scopes.optional(),
-    removeScopes: fields.scopes.optional(),
-    expiresIn: fields.expiresIn.optional(),
-    expiresAt: dateField('expiresAt').optional(),
-    name: fields.name.nullable().optional(),
-    metadata: fields.metadata.nullable().optional(),
-    suspended: fields.suspended.optional(),
-    limits: fields.limits.nullable().optional(),
+    scopes: z.optional(fields.scopes),
+    addScopes: z.optional(fields.scopes),
+    removeScopes: z.optional(fields.scopes),
+    expiresIn: z.optional(fields.expiresIn),
+    expiresAt: z.optional(dateField('expiresAt')),
+    name: z.optional(z.nullable(fields.name)),
+    metadata: z.optional(z.nullable(fields.metadata)),
+    suspended: z.optional(fields.suspended),
+    limits: z.optional(z.nullable(fields.limits)),
   },
   'patch takes',
 );
 
 export const changeOptions = strict({
-  ifVersion: fields.ifVersion.optional(),
-  dryRun: z.boolean({ error: got('dryRun must be true or false') }).optional(),
+  ifVersion: z.optional(fields.ifVersion),
+  dryRun: z.optional(z.boolean({ error: got('dryRun must be true or false') })),
 });
 
 export const revokeOptions = strict({
-  ifVersion: fields.ifVersion.optional(),
-  descendants: z.boolean({ error: got('descendants must be true or false') }).optional(),
+  ifVersion: z.optional(fields.ifVersion),
+  descendants: z.optional(z.boolean({ error: got('descendants must be true or false') })),
 });
 
-export const revokeAllOptions = strict({ onProgress: progressField<number>() });
+export const revokeAllOptions = strict({
+  onProgress: z.optional(callback<(progress: number) => void>('onProgress must be a function')),
+});
 
 export const rotateOptions = strict({
-  activate: fields.activate.optional(),
-  graceSeconds: fields.graceSeconds.optional(),
-  cancel: fields.cancel.optional(),
-  endDerived: fields.endDerived.optional(),
-  ifVersion: fields.ifVersion.optional(),
+  activate: z.optional(fields.activate),
+  graceSeconds: z.optional(fields.graceSeconds),
+  cancel: z.optional(fields.cancel),
+  endDerived: z.optional(fields.endDerived),
+  ifVersion: z.optional(fields.ifVersion),
 });
 
-const address = z.string({ error: got('address must be an IP address as a text') }).optional();
+const address = z.optional(z.string({ error: got('address must be an IP address as a text') }));
 
 export const verifyOptions = strict({
-  fresh: z.boolean({ error: got('fresh must be true or false') }).optional(),
+  fresh: z.optional(z.boolean({ error: got('fresh must be true or false') })),
   address,
 });
 
 export const verifySyncOptions = strict({ address });
 
 export const introspectOptions = strict({
-  countsAsUse: z.boolean({ error: got('countsAsUse must be true or false') }).optional(),
-  includeSuspended: z.boolean({ error: got('includeSuspended must be true or false') }).optional(),
+  countsAsUse: z.optional(z.boolean({ error: got('countsAsUse must be true or false') })),
+  includeSuspended: z.optional(z.boolean({ error: got('includeSuspended must be true or false') })),
   address,
 });
 
-export const adviseOptions = strict({ unusedForDays: daysField('unusedForDays').optional() });
+export const adviseOptions = strict({ unusedForDays: z.optional(daysField('unusedForDays')) });
 
 const reviewDays = {
-  unusedForDays: daysField('unusedForDays').optional(),
-  expiringWithinDays: daysField('expiringWithinDays').optional(),
-  secretOlderThanDays: daysField('secretOlderThanDays').optional(),
+  unusedForDays: z.optional(daysField('unusedForDays')),
+  expiringWithinDays: z.optional(daysField('expiringWithinDays')),
+  secretOlderThanDays: z.optional(daysField('secretOlderThanDays')),
 };
 
 export const reviewPageInput = strict(
-  { account: fields.account, ...reviewDays, cursor: fields.cursor.optional() },
+  { account: fields.account, ...reviewDays, cursor: z.optional(fields.cursor) },
   'reviewPage takes',
 );
 
 export const reviewInput = strict(
   {
-    account: fields.account.optional(),
+    account: z.optional(fields.account),
     ...reviewDays,
-    onProgress: progressField<number>(),
+    onProgress: z.optional(callback<(progress: number) => void>('onProgress must be a function')),
   },
   'review takes',
 );
 
-export const resealOptions = strict({ onProgress: progressField<ResealReport>() });
+export const resealOptions = strict({
+  onProgress: z.optional(
+    callback<(progress: ResealReport) => void>('onProgress must be a function'),
+  ),
+});
 
 export const upkeepOptions = strict({
-  purgeAfterDays: daysField('purgeAfterDays').optional(),
-  everyMs: numberField('everyMs', MIN_UPKEEP_MS, MAX_UPKEEP_MS).optional(),
+  purgeAfterDays: z.optional(daysField('purgeAfterDays')),
+  everyMs: z.optional(numberField('everyMs', MIN_UPKEEP_MS, MAX_UPKEEP_MS)),
 });
 
 export const purgeInput = strict(
   {
     before: dateField('before'),
-    limit: numberField('limit', 1, MAX_PURGED).optional(),
+    limit: z.optional(numberField('limit', 1, MAX_PURGED)),
   },
   'purge takes',
 );
 
 /** The input of `issue`, with the lifetimes of this service. */
-export function issueInput(lifetime: Lifetime): z.ZodType<Read<IssueInput>> {
+export function issueInput(lifetime: Lifetime): z.ZodMiniType<Read<IssueInput>> {
   return strict({ account: fields.account, ...newTokenFields(lifetime) }, 'issue takes');
 }
 
 /** The input of `derive`, with the lifetimes of this service. */
-export function deriveInput(lifetime: Lifetime): z.ZodType<Read<DeriveInput>> {
+export function deriveInput(lifetime: Lifetime): z.ZodMiniType<Read<DeriveInput>> {
   return strict(newTokenFields(lifetime), 'derive takes');
 }
 
 function newTokenFields({ maxSeconds }: Lifetime) {
   return {
     scopes: fields.scopes,
-    ttlSeconds: secondsField('ttlSeconds', 1, maxSeconds).optional(),
-    expiresIn: fields.expiresIn.optional(),
-    expiresAt: dateField('expiresAt').optional(),
-    name: fields.name.optional(),
-    metadata: fields.metadata.optional(),
-    limits: fields.limits.optional(),
+    ttlSeconds: z.optional(secondsField('ttlSeconds', 1, maxSeconds)),
+    expiresIn: z.optional(fields.expiresIn),
+    expiresAt: z.optional(dateField('expiresAt')),
+    name: z.optional(fields.name),
+    metadata: z.optional(fields.metadata),
+    limits: z.optional(fields.limits),
   };
 }
 
 /** The input of `import`. */
-export const importInput: z.ZodType<Read<ImportInput>> = strict(
+export const importInput: z.ZodMiniType<Read<ImportInput>> = strict(
   {
     account: fields.account,
-    digest: z.unknown().transform((value, context) => {
+    digest: readBy((value, refuse) => {
       const digest = readDigest(value);
-      if (typeof digest !== 'string') return digest;
-      context.addIssue({ code: 'custom', message: digest });
-      return z.NEVER;
+      return typeof digest === 'string' ? refuse(digest) : digest;
     }),
     format: z.string({ error: 'format must be the name of a format, such as "sanctum"' }),
     scopes: fields.scopes,
     expiresAt: dateField('expiresAt'),
-    createdAt: dateField('createdAt').optional(),
-    name: fields.name.optional(),
-    metadata: fields.metadata.optional(),
-    suspended: fields.suspended.optional(),
+    createdAt: z.optional(dateField('createdAt')),
+    name: z.optional(fields.name),
+    metadata: z.optional(fields.metadata),
+    suspended: z.optional(fields.suspended),
   },
   'import takes',
 );
 
 export const importManyOptions = strict({
-  dryRun: z.boolean({ error: got('dryRun must be true or false') }).optional(),
-  onRefused: z
-    .custom<(refused: RefusedRow) => void>((value) => typeof value === 'function', {
-      error: 'onRefused must be a function',
-    })
-    .optional(),
-  onProgress: progressField<ImportReport>(),
+  dryRun: z.optional(z.boolean({ error: got('dryRun must be true or false') })),
+  onRefused: z.optional(callback<(refused: RefusedRow) => void>('onRefused must be a function')),
+  onProgress: z.optional(
+    callback<(progress: ImportReport) => void>('onProgress must be a function'),
+  ),
 });
 
 /** A whole number of seconds. */
-export function secondsField(name: string, min: number, max: number): z.ZodType<number> {
+export function secondsField(name: string, min: number, max: number): z.ZodMiniType<number> {
   return integer(min, max, ({ input }) => secondsMessage(name, input, min, max));
 }
 
@@ -261,10 +266,10 @@ export function secondsField(name: string, min: number, max: number): z.ZodType<
  *
  * @param takes the beginning of the message for anything but an object
  */
-export function strict<Shape extends z.ZodRawShape>(
+export function strict<Shape extends z.core.$ZodShape>(
   shape: Shape,
   takes = 'the options must be',
-): z.ZodObject<Shape, z.core.$strict> {
+): z.ZodMiniObject<Shape, z.core.$strict> {
   const known = Object.keys(shape);
   return z.strictObject(shape, {
     error: ({ code, path = [], input, keys }) => {
@@ -283,7 +288,7 @@ export function strict<Shape extends z.ZodRawShape>(
  * kind (`invalid_request`), scopes (the codes of the scope module), lifetime (`invalid_ttl`), expiry
  * (`invalid_expire`) and limits (`invalid_limits`)
  */
-export function readInput<Input>(schema: z.ZodType<Input>, value: unknown): Input {
+export function readInput<Input>(schema: z.ZodMiniType<Input>, value: unknown): Input {
   const reading = parseSafely(schema, value, () => {
     return new TokenError(
       'invalid_request',
@@ -298,7 +303,7 @@ export function readInput<Input>(schema: z.ZodType<Input>, value: unknown): Inpu
 
 /** As {@link readInput}, but parses long lists of scopes in turns of the event loop first. */
 export async function readLongInput<Input>(
-  schema: z.ZodType<Input>,
+  schema: z.ZodMiniType<Input>,
   value: unknown,
 ): Promise<Input> {
   const parsed: Record<string, readonly unknown[]> = {};
@@ -325,7 +330,7 @@ function longListIn(value: unknown, member: string): readonly unknown[] | undefi
  *
  * @throws {TokenError} `invalid_options`, naming the option and what it should be, never its value
  */
-export function checkOptions<Options>(schema: z.ZodType<Options>, options: unknown): Options {
+export function checkOptions<Options>(schema: z.ZodMiniType<Options>, options: unknown): Options {
   const reading = parseSafely(schema, options, () => unreadableOption('an option'));
   if (reading.success) return reading.data;
   const [issue] = reading.error.issues;
@@ -347,10 +352,10 @@ export function readOption<Option>(name: string, read: () => Option): Option {
 
 /** A getter or a proxy of the caller may throw anything. */
 function parseSafely<Output>(
-  schema: z.ZodType<Output>,
+  schema: z.ZodMiniType<Output>,
   value: unknown,
   refusal: () => TokenError,
-): z.ZodSafeParseResult<Output> {
+): z.core.util.SafeParseResult<Output> {
   try {
     return schema.safeParse(value);
   } catch {
@@ -364,18 +369,45 @@ export function readAccount(account: unknown): string {
   throw new TokenError('invalid_request', accountMessage(account), { member: 'account' });
 }
 
+/** Refuses what a schema reads: with a message that says what would be right, or with an error. */
+type Refuse = (message: string, error?: unknown) => never;
+
+/** A schema that reads a value by a function. Its return value counts unless it has refused. */
+export function readBy<Output, Input = unknown>(
+  read: (value: Input, refuse: Refuse) => Output,
+  from = z.unknown() as z.ZodMiniType<Input>,
+): z.ZodMiniType<Output> {
+  return z.pipe(
+    from,
+    z.transform((input: Input, { issues }) =>
+      read(input, (message, error) => {
+        issues.push({ code: 'custom', message, input, params: { error } });
+        return z.NEVER;
+      }),
+    ),
+  );
+}
+
+/** A function of the caller. */
+export function callback<Callback>(error: string): z.ZodMiniType<Callback> {
+  return z.custom<Callback>((value) => typeof value === 'function', { error });
+}
+
+/** A schema with a text for people who read its JSON Schema. */
+export function described<Schema extends z.ZodMiniType>(schema: Schema, text: string): Schema {
+  return schema.check(z.describe(text));
+}
+
 /** One scope or several, each once and in one order. */
 function scopeFilterField() {
-  return z.unknown().transform((value, context): readonly Scope[] => {
+  return readBy((value, refuse): readonly Scope[] => {
     const list: readonly unknown[] = Array.isArray(value) ? value : [value];
     if (list.length > MAX_FILTER_SCOPES) {
-      const message = `scope must be one scope, or at most ${MAX_FILTER_SCOPES}; got ${list.length}`;
-      context.addIssue({ code: 'custom', message });
-      return z.NEVER;
+      return refuse(`scope must be one scope, or at most ${MAX_FILTER_SCOPES}; got ${list.length}`);
     }
     const read = new Map<string, Scope>();
     for (const text of list) {
-      const scope = attempt(() => parseScope(text as string), context, text);
+      const scope = attempt(() => parseScope(text as string), refuse, text);
       if (scope === z.NEVER) return z.NEVER;
       read.set(scope.toString(), scope);
     }
@@ -383,44 +415,38 @@ function scopeFilterField() {
   });
 }
 
-function scopesField(): z.ZodType<readonly Scope[]> {
-  return z
-    .unknown()
-    .transform((value, context) => attempt(() => parseScopes(value, recallScope), context));
+function scopesField() {
+  return readBy((value, refuse) => attempt(() => parseScopes(value, recallScope), refuse));
 }
 
-function attempt<Result>(parse: () => Result, context: z.RefinementCtx, scope?: unknown): Result {
+function attempt<Result>(parse: () => Result, refuse: Refuse, scope?: unknown): Result {
   try {
     return parse();
   } catch (error) {
-    context.addIssue({
-      code: 'custom',
-      params: { error: toTokenError(error, scope) },
-    });
-    return z.NEVER;
+    return refuse('a scope could not be read', toTokenError(error, scope));
   }
 }
 
 /** Copied when it is checked: a getter could return something else later. */
-function metadataField(): z.ZodType<JsonObject> {
-  return z.unknown().transform((value, context) => {
+function metadataField(): z.ZodMiniType<JsonObject> {
+  return readBy((value, refuse) => {
     const metadata = readMetadata(value);
-    if (typeof metadata !== 'string') return metadata;
-    context.addIssue({ code: 'custom', message: metadata });
-    return z.NEVER;
+    return typeof metadata === 'string' ? refuse(metadata) : metadata;
   });
 }
 
-function limitsField(): z.ZodType<TokenLimits> {
+function limitsField(): z.ZodMiniType<TokenLimits> {
   const limits = strict({
-    addresses: addressesField().optional(),
-    uses: numberField('limits.uses', 1, Number.MAX_SAFE_INTEGER).optional(),
-    rate: strict({
-      uses: numberField('limits.rate.uses', 1, Number.MAX_SAFE_INTEGER),
-      seconds: numberField('limits.rate.seconds', 1, MAX_RATE_SECONDS),
-    }).optional(),
+    addresses: z.optional(addressesField()),
+    uses: z.optional(numberField('limits.uses', 1, Number.MAX_SAFE_INTEGER)),
+    rate: z.optional(
+      strict({
+        uses: numberField('limits.rate.uses', 1, Number.MAX_SAFE_INTEGER),
+        seconds: numberField('limits.rate.seconds', 1, MAX_RATE_SECONDS),
+      }),
+    ),
   });
-  return limits.transform(({ addresses, uses, rate }, context) => {
+  return readBy(({ addresses, uses, rate }, refuse) => {
     if (addresses !== undefined || uses !== undefined || rate !== undefined) {
       return copyLimits({
         ...(addresses !== undefined && { addresses }),
@@ -428,25 +454,20 @@ function limitsField(): z.ZodType<TokenLimits> {
         ...(rate !== undefined && { rate }),
       });
     }
-    context.addIssue({
-      code: 'custom',
-      message:
-        'limits must hold at least one of addresses, uses and rate; null removes all limits of a token that has some',
-    });
-    return z.NEVER;
-  });
+    return refuse(
+      'limits must hold at least one of addresses, uses and rate; null removes all limits of a token that has some',
+    );
+  }, limits);
 }
 
 /** Blocks in their canonical spelling, each once. */
-function addressesField(): z.ZodType<readonly string[]> {
-  return z.unknown().transform((value, context) => {
+function addressesField(): z.ZodMiniType<readonly string[]> {
+  return readBy((value, refuse) => {
     const blocks = new Set<string>();
     const fault = Array.isArray(value)
       ? faultOfBlocks(value, blocks)
       : `limits.addresses must be a list; got ${shown(value)}`;
-    if (fault === undefined) return [...blocks];
-    context.addIssue({ code: 'custom', message: fault });
-    return z.NEVER;
+    return fault === undefined ? [...blocks] : refuse(fault);
   });
 }
 
@@ -488,39 +509,32 @@ function accountMessage(value: unknown): string {
 }
 
 /** A whole number in a range, as an option; its value is never shown. */
-export function wholeNumber(min: number, max: number, name: string): z.ZodType<number> {
+export function wholeNumber(min: number, max: number, name: string): z.ZodMiniType<number> {
   return integer(min, max, () => rangeMessage(name, min, max));
 }
 
 /** A whole number in a range, as a member of an input. */
-function numberField(name: string, min: number, max: number): z.ZodType<number> {
+function numberField(name: string, min: number, max: number): z.ZodMiniType<number> {
   return integer(min, max, got(rangeMessage(name, min, max)));
 }
 
-function progressField<Progress>(): z.ZodOptional<z.ZodType<(progress: Progress) => void>> {
-  return z
-    .custom<(progress: Progress) => void>((value) => typeof value === 'function', {
-      error: 'onProgress must be a function',
-    })
-    .optional();
-}
-
-function daysField(name: string): z.ZodType<number> {
+function daysField(name: string): z.ZodMiniType<number> {
   return numberField(name, 1, MAX_REVIEWED_DAYS);
 }
 
 /** A duration in seconds, or as a text with its unit. The service checks how long it may be. */
-function durationField(name: string): z.ZodType<number> {
-  return z.unknown().transform((value, context) => {
+function durationField(name: string): z.ZodMiniType<number> {
+  return readBy((value, refuse) => {
     const seconds = typeof value === 'string' ? parseDuration(value) : value;
-    if (Number.isInteger(seconds) && (seconds as number) >= 1) return seconds as number;
-    context.addIssue({ code: 'custom', message: durationMessage(name, value) });
-    return z.NEVER;
+    const isWhole = Number.isInteger(seconds) && (seconds as number) >= 1;
+    return isWhole ? (seconds as number) : refuse(durationMessage(name, value));
   });
 }
 
-function integer(min: number, max: number, error: (sent: Sent) => string): z.ZodType<number> {
-  return z.int({ error }).min(min, { error }).max(max, { error });
+function integer(min: number, max: number, error: (sent: Sent) => string): z.ZodMiniType<number> {
+  const schema = z.int({ error }).check(z.minimum(min, { error }), z.maximum(max, { error }));
+  RANGES.set(schema, [min, max]);
+  return schema;
 }
 
 function rangeMessage(name: string, min: number, max: number): string {
@@ -533,11 +547,11 @@ export function got(rule: string): (sent: Sent) => string {
   return ({ input }) => `${rule}; got ${shown(input)}`;
 }
 
-function dateField(name: string): z.ZodType<Date> {
+function dateField(name: string): z.ZodMiniType<Date> {
   return z.date({ error: got(`${name} must be a valid Date`) });
 }
 
-function toFault(issue: z.core.$ZodIssue, schema: z.ZodType): TokenError {
+function toFault(issue: z.core.$ZodIssue, schema: z.ZodMiniType): TokenError {
   const [member] = issue.path;
   if (issue.code === 'custom' && issue.params?.['error'] instanceof TokenError) {
     return ofMember(issue.params['error'], String(member));
@@ -550,13 +564,12 @@ function toFault(issue: z.core.$ZodIssue, schema: z.ZodType): TokenError {
 }
 
 /** The least and the greatest number that a member may be, for programs. */
-function rangeOf(schema: z.ZodType, member: string): { min?: number; max?: number } {
-  const field: unknown = schema instanceof z.ZodObject ? schema.shape[member] : undefined;
-  const number = field instanceof z.ZodOptional ? field.unwrap() : field;
-  if (!(number instanceof z.ZodNumber)) return {};
-  const { minValue: min, maxValue: max } = number;
-  const isRange = min !== null && max !== null && min > Number.MIN_SAFE_INTEGER;
-  return isRange && max < Number.MAX_SAFE_INTEGER ? { min, max } : {};
+function rangeOf(schema: z.ZodMiniType, member: string): { min?: number; max?: number } {
+  const field: unknown = schema instanceof z.ZodMiniObject ? schema.shape[member] : undefined;
+  const number = field instanceof z.ZodMiniOptional ? field.def.innerType : field;
+  const [min, max] = RANGES.get(number as object) ?? [];
+  const isRange = min !== undefined && max !== undefined && max < Number.MAX_SAFE_INTEGER;
+  return isRange ? { min, max } : {};
 }
 
 const CODE_OF_MEMBER: ReadonlyMap<unknown, TokenErrorCode> = new Map([

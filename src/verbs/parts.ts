@@ -1,4 +1,4 @@
-import type * as z from 'zod';
+import type * as z from 'zod/mini';
 import { AccountCatalogs } from '../access/catalogs.ts';
 import { CompiledScopes } from '../access/compiled-scopes.ts';
 import { Decider } from '../access/decision.ts';
@@ -28,9 +28,9 @@ export interface ServiceParts {
   readonly rules: {
     readonly lifetime: Lifetime;
     readonly quotas: Quotas;
-    readonly issueInput: z.ZodType<Read<IssueInput>>;
-    readonly deriveInput: z.ZodType<Read<DeriveInput>>;
-    readonly importInput: z.ZodType<Read<ImportInput>>;
+    readonly issueInput: z.ZodMiniType<Read<IssueInput>>;
+    readonly deriveInput: z.ZodMiniType<Read<DeriveInput>>;
+    readonly importInput: z.ZodMiniType<Read<ImportInput>>;
   };
   readonly ring: KeyRing;
   /** This instant, in milliseconds since 1970. */

@@ -14,7 +14,7 @@ export interface Bundle {
 export async function bundle(program: string): Promise<Bundle> {
   const { outputFiles, metafile } = await build({
     stdin: { contents: program, resolveDir: import.meta.dirname },
-    external: Object.keys({ ...packageJson.dependencies, ...packageJson.peerDependencies }),
+    external: Object.keys(packageJson.peerDependencies),
     bundle: true,
     minify: true,
     format: 'esm',

@@ -38,9 +38,8 @@ describe('the package', () => {
     expect(files).toEqual(
       expect.arrayContaining([...named, 'README.md', 'LICENSE', 'package.json']),
     );
-    const pages = globSync('docs/errors/*.md', { cwd: root });
+    const pages = ['docs/errors.md'];
 
-    expect(pages.length).toBeGreaterThan(50);
     expect(files).toEqual(expect.arrayContaining(pages));
     expect(files.filter((file) => !isCode(file) && !pages.includes(file)).sort()).toEqual([
       'CHANGELOG.md',
@@ -51,13 +50,13 @@ describe('the package', () => {
     ]);
   });
 
-  it('runs no script on installation, and depends only on zod', () => {
+  it('runs no script on installation, and depends on nothing', () => {
     const scripts = Object.keys(packageJson.scripts);
 
     expect(scripts.filter((name) => /^(?:pre|post)?(?:install|prepare|pack)$/.test(name))).toEqual(
       [],
     );
-    expect(Object.keys(packageJson.dependencies)).toEqual(['zod']);
+    expect(packageJson).not.toHaveProperty('dependencies');
   });
 
   it('does not embed the devDependencies of package.json', () => {

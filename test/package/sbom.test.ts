@@ -11,22 +11,20 @@ describe('npm run sbom', () => {
     expect(bundledIn(notices)).toEqual({ nanoid: '6.0.2', '@a/b': '1.0.0-rc.1' });
   });
 
-  it('lists installed packages with all their dependencies, and bundled packages without theirs', () => {
+  it('lists bundled packages without their dependencies', () => {
     const document = {
-      components: ['zod@4', 'deep@1', 'deeper@1', 'nanoid@6', 'of-nanoid@1'].map(component),
+      components: ['zod@4', 'nanoid@6', 'of-nanoid@1'].map(component),
       dependencies: [
         { ref: 'tokenwright@1', dependsOn: ['zod@4', 'nanoid@6'] },
-        { ref: 'zod@4', dependsOn: ['deep@1'] },
-        { ref: 'deep@1', dependsOn: ['deeper@1'] },
-        { ref: 'deeper@1', dependsOn: [] },
+        { ref: 'zod@4', dependsOn: [] },
         { ref: 'nanoid@6', dependsOn: ['of-nanoid@1'] },
         { ref: 'of-nanoid@1', dependsOn: [] },
       ],
     };
 
-    const { components, dependencies } = trimmed(document, { zod: '4' }, { nanoid: '6' });
+    const { components, dependencies } = trimmed(document, { zod: '4', nanoid: '6' });
 
-    expect(components).toEqual(['zod@4', 'deep@1', 'deeper@1', 'nanoid@6'].map(component));
+    expect(components).toEqual(['zod@4', 'nanoid@6'].map(component));
     expect(dependencies.find(({ ref }) => ref === 'nanoid@6')?.dependsOn).toEqual([]);
     expect(dependencies.map(({ ref }) => ref)).not.toContain('of-nanoid@1');
   });

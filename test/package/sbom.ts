@@ -1,8 +1,7 @@
-// Prints the bundled packages and the run-time dependencies as a CycloneDX document: `npm run sbom`.
+// Prints the bundled packages as a CycloneDX document: `npm run sbom`.
 //
 // npm makes the document from a project with exactly these packages. From the whole repository it would
-// list either every tool or, with --omit dev, not even zod, because some tool needs it as well; and it
-// would never list the bundled packages.
+// list every tool, or nothing.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,22 +25,9 @@ export function bundledIn(notices: string): Versions {
   return Object.fromEntries([...titles].map(([, name, version]) => [name, version]));
 }
 
-/**
- * Removes packages that users do not get: the dependencies of a bundled package, unless they are
- * bundled as well.
- *
- * @param needed packages that users install, with all their dependencies
- */
-export function trimmed<Document extends Sbom>(
-  document: Document,
-  needed: Versions,
-  bundled: Versions,
-): Document {
-  const edges = new Map(document.dependencies.map(({ ref, dependsOn }) => [ref, dependsOn]));
-  const kept = new Set(refsOf(needed));
-  // Iterating over a set also visits members that are added meanwhile.
-  for (const ref of kept) for (const next of edges.get(ref) ?? []) kept.add(next);
-  for (const ref of refsOf(bundled)) kept.add(ref);
+/** Removes what users do not get: the dependencies of bundled packages, unless they are bundled as well. */
+export function trimmed<Document extends Sbom>(document: Document, bundled: Versions): Document {
+  const kept = new Set(Object.entries(bundled).map(([name, version]) => `${name}@${version}`));
   return {
     ...document,
     components: document.components.filter((one) => kept.has(one['bom-ref'])),
@@ -51,31 +37,19 @@ export function trimmed<Document extends Sbom>(
   };
 }
 
-function refsOf(versions: Versions): string[] {
-  return Object.entries(versions).map(([name, version]) => `${name}@${version}`);
-}
-
 function makeSbom(): Sbom {
   const { name, version, description, license } = packageJson;
-  const { packages } = JSON.parse(read('package-lock.json'));
-  const needed = Object.fromEntries(
-    Object.keys(packageJson.dependencies).map((one) => [
-      one,
-      packages[`node_modules/${one}`].version,
-    ]),
-  );
   const bundled = bundledIn(read('dist/THIRD-PARTY-NOTICES.md'));
   const folder = mkdtempSync(join(tmpdir(), 'sbom-'));
   const cwd = join(folder, name);
   mkdirSync(cwd);
   try {
-    const dependencies = { ...needed, ...bundled };
-    const manifest = { name, version, description, license, dependencies };
+    const manifest = { name, version, description, license, dependencies: bundled };
     writeFileSync(join(cwd, 'package.json'), JSON.stringify(manifest));
     const npm = (...words: string[]) => execFileSync('npm', words, { cwd, encoding: 'utf8' });
     npm('install', '--package-lock-only', '--ignore-scripts');
     const made = npm('sbom', '--package-lock-only', '--sbom-format', 'cyclonedx');
-    return trimmed(JSON.parse(made), needed, bundled);
+    return trimmed(JSON.parse(made), bundled);
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -1,5 +1,5 @@
 // The page about calls over HTTP, from the OpenAPI document that the service answers with.
-import { readdirSync } from 'node:fs';
+import { CODES } from '../error-links.ts';
 import { tokenHandler } from '../../../src/http/index.ts';
 import { generateKey, MemoryTokenStore, TokenService } from '../../../src/index.ts';
 import { block, opening, safe, sentence, tableOf } from './text.ts';
@@ -237,11 +237,10 @@ function errorTable({ responses }: Operation): string {
   return tableOf(['status', 'code', 'when'], rows);
 }
 
-const PAGES = new Set(readdirSync(new URL('../../errors/', import.meta.url)));
 
 /** Names of OAuth have no page of their own. */
 function linked(code: string): string {
-  return PAGES.has(`${code}.md`) ? `[\`${code}\`](../errors/${code}.md)` : `\`${code}\``;
+  return CODES.has(code) ? `[\`${code}\`](../errors.md#${code})` : `\`${code}\``;
 }
 
 function memberTable({ properties = {}, required = [] }: Schema): string {

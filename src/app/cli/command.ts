@@ -185,7 +185,7 @@ function readWords<F extends Flags>(
       list.push(token.value);
     } else {
       throw usageError(
-        `there is an argument too many, after <${names.at(-1)?.replace('?', '')}>; ${see}`,
+        `unexpected argument after <${names.at(-1)?.replace('?', '')}>; ${see}`,
       );
     }
   }

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { type PublicFile, publicFile, publicHandler } from '../../http/public-file.ts';
 import type { HttpRequest } from '../../http/request.ts';
 import { COMMON_HEADERS, type WholeResponse } from '../../http/responses.ts';
-import { checkOptions, strict } from '../../inputs/schemas.ts';
+import { checkOptions, readBy, strict } from '../../inputs/schemas.ts';
 import { shown } from '../../text/wording.ts';
 import { type Asset, pageAssets } from './assets.ts';
 import { isPlural, type PluralText, placeholdersOf, type TextGroup } from './page/phrases.ts';
@@ -14,21 +14,21 @@ const FORMS = ['zero', 'one', 'two', 'few', 'many', 'other'];
 const MAX_TEXT_LENGTH = 2000;
 
 /** Accepts any part of a translation. Errors name the text that is wrong. */
-const translation = groupSchema(ENGLISH_TEXTS, 'texts') as z.ZodType<ConsoleTexts>;
+const translation = groupSchema(ENGLISH_TEXTS, 'texts') as z.ZodMiniType<ConsoleTexts>;
 
-function groupSchema(texts: TextGroup, place: string): z.ZodType {
-  const members = Object.entries(texts).map(([key, text]): [string, z.ZodType] => {
+function groupSchema(texts: TextGroup, place: string): z.ZodMiniType {
+  const members = Object.entries(texts).map(([key, text]): [string, z.ZodMiniType] => {
     const name = `${place}.${key}`;
     const isText = typeof text === 'string' || isPlural(text);
-    return [key, (isText ? textSchema(text, name) : groupSchema(text, name)).optional()];
+    return [key, z.optional(isText ? textSchema(text, name) : groupSchema(text, name))];
   });
   return strict(Object.fromEntries(members));
 }
 
-function textSchema(text: string | PluralText, name: string): z.ZodType {
-  return z.unknown().superRefine((value, { addIssue }) => {
+function textSchema(text: string | PluralText, name: string): z.ZodMiniType {
+  return readBy((value, refuse) => {
     const message = problemOf(value, text);
-    if (message !== undefined) addIssue({ code: 'custom', message: `${name} ${message}` });
+    return message === undefined ? value : refuse(`${name} ${message}`);
   });
 }
 
@@ -247,32 +247,33 @@ function escaped(text: string): string {
 }
 
 const label = (name: string) =>
-  z
-    .string({ error: `${name} must be a text of 1 to 100 characters` })
-    .min(1, { error: `${name} must be a text of 1 to 100 characters` })
-    .max(100, { error: `${name} must be a text of 1 to 100 characters` })
-    .optional();
+  z.optional(
+    z
+      .string({ error: `${name} must be a text of 1 to 100 characters` })
+      .check(z.minLength(1, { error: `${name} must be a text of 1 to 100 characters` }))
+      .check(z.maxLength(100, { error: `${name} must be a text of 1 to 100 characters` })),
+  );
 
 const schema = strict({
-  basePath: z
-    .string({ error: 'basePath must be a path such as "/console"' })
-    .regex(/^(?:\/[A-Za-z0-9\-._~]+)+$/, {
+  basePath: z.string({ error: 'basePath must be a path such as "/console"' }).check(
+    z.regex(/^(?:\/[A-Za-z0-9\-._~]+)+$/, {
       error: 'basePath must begin with "/" and not end with one, such as "/console"',
     }),
-  api: z
-    .string({ error: 'api must be the path of the token service, such as "/auth"' })
-    .regex(/^\/?$|^(?:\/[A-Za-z0-9\-._~]+)+$/, {
+  ),
+  api: z.string({ error: 'api must be the path of the token service, such as "/auth"' }).check(
+    z.regex(/^\/?$|^(?:\/[A-Za-z0-9\-._~]+)+$/, {
       error: 'api must begin with "/" and not end with one, such as "/auth"; "/" is the root',
     }),
+  ),
   title: label('title'),
   brand: label('brand'),
-  texts: translation.optional(),
-  language: z
-    .custom<string>(isLanguage, {
+  texts: z.optional(translation),
+  language: z.optional(
+    z.custom<string>(isLanguage, {
       error: 'language must be a language tag such as "de" or "pt-BR"',
-    })
-    .optional(),
-  direction: z.enum(['ltr', 'rtl'], { error: 'direction must be "ltr" or "rtl"' }).optional(),
+    }),
+  ),
+  direction: z.optional(z.enum(['ltr', 'rtl'], { error: 'direction must be "ltr" or "rtl"' })),
 });
 
 function isLanguage(value: unknown): boolean {

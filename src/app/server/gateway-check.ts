@@ -110,7 +110,7 @@ export function gatewayCheck(options: GatewayCheckOptions): Page | undefined {
 }
 
 const UNKNOWN_ADDRESS =
-  'a token was refused that may be used from some addresses only: the gateway must name the client, in X-Forwarded-For with --trust-proxy (TOKENWRIGHT_TRUST_PROXY), or in the header that --client-header (TOKENWRIGHT_CLIENT_HEADER) says';
+  'refused a token that is restricted to certain addresses: the gateway must name the client, in X-Forwarded-For with --trust-proxy (TOKENWRIGHT_TRUST_PROXY), or in the header that --client-header (TOKENWRIGHT_CLIENT_HEADER) says';
 
 function guardFor(options: BearerGuardOptions): BearerGuard {
   try {

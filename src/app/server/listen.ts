@@ -50,7 +50,7 @@ function faultOf(
     case 'EADDRINUSE':
       return `is taken; give another ${portFlag}`;
     case 'EACCES':
-      return `is not for this user; give another ${portFlag}, such as one from 1024 on`;
+      return `cannot be opened by this user; choose another ${portFlag}, such as one above 1023`;
     default:
       return undefined;
   }

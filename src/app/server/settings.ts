@@ -164,7 +164,7 @@ const SETTINGS = {
   keys: {
     flag: '--keys FILE',
     variable: 'TOKENWRIGHT_KEYS',
-    help: 'keys that are there, instead of keys.json of the data, which is made on the first start. Services on one store need the same keys',
+    help: 'use this key file instead of keys.json of the data, which is made on the first start. Services on one store need the same keys',
   },
   catalog: {
     flag: '--catalog FILE',
@@ -217,14 +217,14 @@ const SETTINGS = {
     variable: 'TOKENWRIGHT_MAX_STALE_MS',
     kind: wholeNumber(0, MAX_STALE_MS),
     default: 0,
-    help: 'how old may be what is checked from memory, {values}; default {default}: nothing is',
+    help: 'how long verified tokens are cached, {values}; default {default}: not at all',
   },
   introspection: {
     flag: '--introspection USER:PASSWORD',
     variable: 'TOKENWRIGHT_INTROSPECTION',
     kind: ACCOUNTS,
     default: [],
-    help: 'a resource server that may ask about values, at /introspect (RFC 7662); repeatable. Prefer the variable',
+    help: 'credentials for a resource server that calls /introspect (RFC 7662); repeatable. Prefer the variable',
   },
   revocation: {
     flag: '--revocation',
@@ -285,7 +285,7 @@ const SETTINGS = {
     flag: '--client-header NAME',
     variable: 'TOKENWRIGHT_CLIENT_HEADER',
     kind: HEADER,
-    help: 'behind a proxy: the header in which it names the client, as X-Real-IP. Without --trust-proxy, it is believed whoever sends it. Without both, all callers of a proxy count as one when passwords are wrong, and --check refuses tokens that may be used from some addresses only',
+    help: 'behind a proxy: the header in which it names the client, as X-Real-IP. Without --trust-proxy, the header is trusted from any sender. Without both, all callers of a proxy count as one when passwords are wrong, and --check refuses tokens that are restricted to certain addresses',
   },
   maxTtl: {
     flag: '--max-ttl TIME',
@@ -298,7 +298,7 @@ const SETTINGS = {
     flag: '--default-ttl TIME',
     variable: 'TOKENWRIGHT_DEFAULT_TTL',
     kind: LIFETIME,
-    help: 'how long a token lives if its caller does not say; default: as long as it may',
+    help: 'how long a token lives if its caller does not say; default: the value of --max-ttl',
   },
   maxTokens: {
     flag: '--max-tokens NUMBER',
@@ -364,7 +364,7 @@ const SETTINGS = {
     variable: 'TOKENWRIGHT_ACCEPT_LEGACY_BODY',
     kind: SWITCH,
     default: false,
-    help: 'take what older clients send',
+    help: 'accept the request format of older clients',
   },
 } as const satisfies Readonly<Record<string, Setting>>;
 
@@ -414,7 +414,7 @@ export const OTHER_VARIABLES = {
   TOKENWRIGHT_COPY_FROM: 'the store that tokenwright copy reads, as --from',
   TOKENWRIGHT_COPY_TO: 'the store that tokenwright copy writes, as --to',
   TOKENWRIGHT_TOKEN:
-    'the value for token verify and token derive, which else comes on standard input',
+    'the value for token verify and token derive, read from standard input if unset',
 } as const;
 
 /** All variables that some command reads. */

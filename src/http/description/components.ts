@@ -170,7 +170,7 @@ const OAUTH_SCHEMAS: Json = {
       client_address: {
         type: 'string',
         description:
-          'The IP address that the request of the bearer comes from. Without it, a token that may be used from some addresses only is not active.',
+          'The IP address that the request of the bearer comes from. Without it, a token that is restricted to certain addresses is not active.',
       },
     },
   ),

@@ -224,7 +224,7 @@ function patch(options: DocumentOptions): Json {
       ],
     },
   };
-  return operation('patchToken', 'Changes what is named', {
+  return operation('patchToken', 'Updates only the fields you send', {
     parameters: [IF_MATCH],
     requestBody: jsonBody(body, true, { addScopes: [EXAMPLE_SCOPE] }),
     responses: { 200: SHOWN, ...failures(options, UPDATE_CODES) },
@@ -232,7 +232,7 @@ function patch(options: DocumentOptions): Json {
 }
 
 function remove(options: DocumentOptions): Json {
-  return operation('revokeToken', 'Revokes a token, for good', {
+  return operation('revokeToken', 'Revokes a token permanently', {
     parameters: [IF_MATCH, ...queryParameters(revokeSchema)],
     responses: {
       200: {
@@ -276,7 +276,7 @@ function rotate(options: DocumentOptions): Json {
 }
 
 function scopes(options: DocumentOptions): Json {
-  return operation('listScopes', 'Says what this account may ask for', {
+  return operation('listScopes', 'Lists the scopes this account can request', {
     tags: ['about'],
     responses: {
       200: {
@@ -314,14 +314,14 @@ const FORM_CODES: readonly Code[] = ['payload_too_large', 'unsupported_media_typ
 
 function introspectionOf(options: DocumentOptions): Json {
   const codes: readonly Code[] = [...ACCOUNT_CODES, ...FORM_CODES, 'cross_site', 'store_corrupt'];
-  return operation('introspectToken', 'Tells a resource server about a value (RFC 7662)', {
+  return operation('introspectToken', 'Introspects a token value (RFC 7662)', {
     tags: ['oauth'],
     description:
       'An answer with `active: true` counts as a use of the token, also towards its limits.',
     requestBody: formBody('IntrospectionForm'),
     responses: {
       200: {
-        description: 'What there is to know of a live token; of any other, that it is not active.',
+        description: 'The claims of an active token, or `{ "active": false }`.',
         content: json('Introspection', EXAMPLE_INTROSPECTION),
       },
       ...oauthFailures(options.limiter ? [...codes, 'rate_limited'] : codes),
@@ -402,7 +402,7 @@ function withLegacy(body: Json): Json {
     ...body,
     properties: {
       ...properties,
-      ttl: { ...ttl, minimum: 0, description: 'The lifetime in seconds; 0 is as good as absent.' },
+      ttl: { ...ttl, minimum: 0, description: 'The lifetime in seconds; 0 means the default.' },
       expire: {
         anyOf: [{ ...ttl, deprecated: true, description: 'The lifetime: say `ttl`.' }, expire],
         description: 'A date-time, or the lifetime in seconds.',

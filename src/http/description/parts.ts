@@ -1,4 +1,4 @@
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { MAX_FILTER_SCOPES, MAX_REVIEWED_DAYS, MAX_WIRE_PAGE_TOKENS } from '../../bounds.ts';
 import { type ServiceErrorCode as Code, DESCRIPTIONS, STATUS } from '../errors.ts';
 import { oauthError } from '../introspection.ts';
@@ -42,7 +42,7 @@ export function operation(operationId: string, summary: string, parts: Json): Js
   return { operationId, summary, tags: ['tokens'], ...parts };
 }
 
-export function queryParameters(query: z.ZodObject): Json[] {
+export function queryParameters(query: z.ZodMiniObject): Json[] {
   const { properties = {} } = toJsonSchema(query) as { properties?: Record<string, Json> };
   return Object.entries(properties).map(([name, { description, ...schema }]) => ({
     name,
@@ -146,7 +146,7 @@ function byStatus(
   );
 }
 
-export function toJsonSchema(schema: z.ZodType): Json {
+export function toJsonSchema(schema: z.ZodMiniType): Json {
   const { $schema: _, ...whole } = z.toJSONSchema(schema, {
     io: 'input',
     unrepresentable: 'any',

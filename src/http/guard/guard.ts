@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import type { Need } from '../../access/need.ts';
 import { isTokenError, TokenError } from '../../errors.ts';
 import { notify } from '../../events.ts';
-import { checkOptions, strict } from '../../inputs/schemas.ts';
+import { callback, checkOptions, strict } from '../../inputs/schemas.ts';
 import { isSegment } from '../../scope/grammar.ts';
 import {
   type AskedScope,
@@ -49,7 +49,7 @@ export interface BearerGuardOptions<Entry extends string = string> {
   /** The realm of the challenge (RFC 7235 section 2.2). @default the domain */
   readonly realm?: string | undefined;
   /**
-   * Returns the IP address that a request comes from, for tokens that may be used from some addresses only;
+   * Returns the IP address that a request comes from, for tokens that are restricted to certain addresses;
    * without a port, brackets or a zone. A `TokenService` calls it only for such tokens. There is no default,
    * because a wrong one lets strangers in: take `request.socket.remoteAddress` if clients connect to this
    * server, and `forwardedAddress` behind proxies. Never use a header that the client can write. If it
@@ -272,14 +272,14 @@ class Guard {
     return this.#refuse(request.method ?? '', verdict);
   }
 
-  /** Once in a while: clients can cause it at will. */
+  /** Rate-limited: any client can trigger it. */
   #reportUnknownAddress(request: GuardedRequest): void {
     const address = this.#addressOf(request);
     const fault =
       this.#clientAddress === undefined
         ? 'the guard needs the option clientAddress'
         : `clientAddress must return an IP address; got ${address === undefined ? 'none' : showBriefly(address)}`;
-    const message = `a token was refused that may be used from some addresses only: ${fault}`;
+    const message = `refused a token that is restricted to certain addresses: ${fault}`;
     this.#errors.reportSeldom('clientAddress', new StacklessError(message));
   }
 
@@ -461,36 +461,28 @@ const guardOptions = strict({
     (value) => readRequest({ method: 'GET', domain: value as string, target: '/a' }).ok,
     { error: ({ input }) => domainMessage(input) },
   ),
-  catalog: z
-    .custom<ScopeCatalog>((value) => value instanceof Object && 'readRequest' in value, {
+  catalog: z.optional(
+    z.custom<ScopeCatalog>((value) => value instanceof Object && 'readRequest' in value, {
       error: 'catalog must be a ScopeCatalog, as of catalogFromOpenApi',
-    })
-    .optional(),
-  rootName: z
-    .custom<string>((value) => typeof value === 'string' && isSegment(value), {
+    }),
+  ),
+  rootName: z.optional(
+    z.custom<string>((value) => typeof value === 'string' && isSegment(value), {
       error: 'rootName must be one segment of a path, as "root"',
-    })
-    .optional(),
-  realm: z
-    .string({ error: 'realm must be a text' })
-    .regex(/^[ !#-[\]-~]*$/, {
-      error: 'realm must be printable ASCII without quotes and backslashes',
-    })
-    .optional(),
-  clientAddress: z
-    .custom<NonNullable<BearerGuardOptions['clientAddress']>>(
-      (value) => typeof value === 'function',
-      { error: 'clientAddress must be a function that returns an IP address' },
-    )
-    .optional(),
-  onRefusal: z
-    .custom<(refusal: GuardRefusal) => void>((value) => typeof value === 'function', {
-      error: 'onRefusal must be a function',
-    })
-    .optional(),
-  onError: z
-    .custom<(error: unknown) => void>((value) => typeof value === 'function', {
-      error: 'onError must be a function',
-    })
-    .optional(),
+    }),
+  ),
+  realm: z.optional(
+    z.string({ error: 'realm must be a text' }).check(
+      z.regex(/^[ !#-[\]-~]*$/, {
+        error: 'realm must be printable ASCII without quotes and backslashes',
+      }),
+    ),
+  ),
+  clientAddress: z.optional(
+    callback<NonNullable<BearerGuardOptions['clientAddress']>>(
+      'clientAddress must be a function that returns an IP address',
+    ),
+  ),
+  onRefusal: z.optional(callback<(refusal: GuardRefusal) => void>('onRefusal must be a function')),
+  onError: z.optional(callback<(error: unknown) => void>('onError must be a function')),
 });

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { TokenError } from '../../errors.ts';
 import { checkOptions, strict } from '../../inputs/schemas.ts';
 import { likeness } from '../../inputs/scope-hints.ts';
@@ -33,7 +33,7 @@ export function readRoute(guard: BearerGuard, need: RouteNeed | undefined): Guar
   );
 }
 
-const routeNeed = strict({ scope: z.unknown().optional() }, 'the need of a route must be');
+const routeNeed = strict({ scope: z.optional(z.unknown()) }, 'the need of a route must be');
 
 /** A refusal, to be sent by the means of a framework. */
 export interface Refusal {

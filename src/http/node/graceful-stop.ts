@@ -1,7 +1,7 @@
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
 import { Server, type Socket } from 'node:net';
 import { Server as TlsServer } from 'node:tls';
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { MAX_TIMEOUT_MS, SHUTDOWN_MS } from '../../bounds.ts';
 import { checkOptions, strict, wholeNumber } from '../../inputs/schemas.ts';
 import { nextTurn } from '../../time/deadline.ts';
@@ -78,7 +78,7 @@ const stopOptions = strict({
   server: z.custom<HttpServer>(isHttpServer, {
     error: 'server must be a Server of node:http',
   }),
-  graceMs: wholeNumber(1, MAX_TIMEOUT_MS, 'graceMs').optional(),
+  graceMs: z.optional(wholeNumber(1, MAX_TIMEOUT_MS, 'graceMs')),
 });
 
 /** Not by the class of `node:http`: importing that loads Fetch. */

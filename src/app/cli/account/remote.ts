@@ -1,5 +1,5 @@
 import { getUnixTime } from 'date-fns/getUnixTime';
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { ScopeSet } from '../../../scope/index.ts';
 import { BODY_LENGTH, ID_START, SECRET_START } from '../../../values/format.ts';
 import { readId } from '../../../values/value.ts';
@@ -107,29 +107,32 @@ function searchOf(query: Query): URLSearchParams {
   return search;
 }
 
-const findingsSchema = z.object({ data: z.array(findingJson), cursor: z.string().optional() });
+const findingsSchema = z.object({ data: z.array(findingJson), cursor: z.optional(z.string()) });
 const pageSchema = z.object({
-  data: z.array(tokenJson).max(PAGE_TOKENS),
-  cursor: z.string().optional(),
+  data: z.array(tokenJson).check(z.maxLength(PAGE_TOKENS)),
+  cursor: z.optional(z.string()),
 });
 /** The one token of an answer, in `data` or, from an older service, by itself. */
 const oneSchema = z.union([
-  z.object({ data: z.tuple([z.unknown()]) }).transform(({ data }) => data[0]),
+  z.pipe(
+    z.object({ data: z.tuple([z.unknown()]) }),
+    z.transform(({ data }) => data[0]),
+  ),
   z.unknown(),
 ]);
 /** The error of the service, or one in the form of OAuth. */
 const failureSchema = z.object({
-  message: z.string().optional(),
-  error_description: z.string().optional(),
-  code: z.string().optional(),
-  details: z.object({ member: z.string().optional() }).optional(),
+  message: z.optional(z.string()),
+  error_description: z.optional(z.string()),
+  code: z.optional(z.string()),
+  details: z.optional(z.object({ member: z.optional(z.string()) })),
 });
 const introspectionSchema = z.object({
   active: z.boolean(),
-  scope: z.string().optional(),
-  sub: z.string().optional(),
-  exp: time.optional(),
-  jti: z.string().optional(),
+  scope: z.optional(z.string()),
+  sub: z.optional(z.string()),
+  exp: z.optional(time),
+  jti: z.optional(z.string()),
 });
 
 type Introspection = z.infer<typeof introspectionSchema>;
@@ -157,7 +160,7 @@ class HttpClient {
   }
 
   /** Makes a call, and reads the `data` of its answer. */
-  async data<Data>(path: string, schema: z.ZodType<Data>, body?: object): Promise<Data> {
+  async data<Data>(path: string, schema: z.ZodMiniType<Data>, body?: object): Promise<Data> {
     const answer = await this.call(body === undefined ? 'GET' : 'POST', path, body);
     const { data } = this.#read(z.object({ data: z.unknown() }), answer);
     return this.#read(schema, data);
@@ -172,7 +175,7 @@ class HttpClient {
   }
 
   async #page<Page extends { readonly cursor?: string | undefined }>(
-    schema: z.ZodType<Page>,
+    schema: z.ZodMiniType<Page>,
     path: string,
     query: Query,
   ): Promise<Page> {
@@ -276,7 +279,7 @@ class HttpClient {
     throw inputError(`${this.base} refuses with ${response.status}: ${named}${later}`);
   }
 
-  #read<Shape>(schema: z.ZodType<Shape>, answer: unknown): Shape {
+  #read<Shape>(schema: z.ZodMiniType<Shape>, answer: unknown): Shape {
     const reading = schema.safeParse(answer);
     if (reading.success) return reading.data;
     throw this.#noService(200);

@@ -1,4 +1,4 @@
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { toWireRotated, toWireWithUse } from '../../../http/wire.ts';
 import { isId } from '../../../token/id.ts';
 import { readMetadata } from '../../../token/metadata.ts';
@@ -9,12 +9,12 @@ import type { Token } from '../../../token/record.ts';
 
 const LAST_SECOND = 8_640_000_000_000;
 /** UNIX seconds that are a date. */
-export const time = z.int().min(0).max(LAST_SECOND);
-const scopeText = z.string().max(4096);
-const scopeList = z.array(scopeText).max(65_536).readonly();
-const id = z.string().refine((text): boolean => isId(text));
+export const time = z.int().check(z.minimum(0), z.maximum(LAST_SECOND));
+const scopeText = z.string().check(z.maxLength(4096));
+const scopeList = z.readonly(z.array(scopeText).check(z.maxLength(65_536)));
+const id = z.string().check(z.refine((text): boolean => isId(text)));
 /** Such as a state, or the code of a finding. */
-const code = z.string().regex(/^[a-z_]{1,40}$/);
+const code = z.string().check(z.regex(/^[a-z_]{1,40}$/));
 /** Visible ASCII alone: what a hostile service sends goes to the terminal. */
 const VALUE = /^[a-z0-9_]{1,40}_[0-9A-Za-z]{58}$/;
 
@@ -28,34 +28,35 @@ export const tokenJson = z.object({
   state: code,
   createdAt: time,
   version: z.int(),
-  pending: z.literal(true).optional(),
-  parent: id.optional(),
+  pending: z.optional(z.literal(true)),
+  parent: z.optional(id),
   /** Only of a token that was rotated. */
-  descendants: z.int().min(0).optional(),
+  descendants: z.optional(z.int().check(z.minimum(0))),
   /** Only a store knows it; a service does not send it. */
-  requested: scopeList.optional(),
-  name: z.string().optional(),
-  metadata: z
-    .record(z.string(), z.unknown())
-    .refine((metadata) => typeof readMetadata(metadata) === 'object')
-    .optional(),
-  limits: z
-    .object({
-      addresses: z.array(z.string()).readonly().exactOptional(),
-      uses: z.int().exactOptional(),
-      rate: z.object({ uses: z.int(), seconds: z.int() }).exactOptional(),
-    })
-    .optional(),
+  requested: z.optional(scopeList),
+  name: z.optional(z.string()),
+  metadata: z.optional(
+    z
+      .record(z.string(), z.unknown())
+      .check(z.refine((metadata) => typeof readMetadata(metadata) === 'object')),
+  ),
+  limits: z.optional(
+    z.object({
+      addresses: z.exactOptional(z.readonly(z.array(z.string()))),
+      uses: z.exactOptional(z.int()),
+      rate: z.exactOptional(z.object({ uses: z.int(), seconds: z.int() })),
+    }),
+  ),
   /** Only of tokens that were read, if their uses are recorded. `null` if there were none. */
-  lastUsed: time.nullable().optional(),
-  uses: z.int().optional(),
+  lastUsed: z.optional(z.nullable(time)),
+  uses: z.optional(z.int()),
 });
 
 /** A token as commands print it. `token` is the value if it was just made, else the id. */
 export type TokenJson = z.infer<typeof tokenJson>;
 
 /** A token that was just made, with its value: the one text of an answer that is printed as it is. */
-export const madeTokenJson = tokenJson.extend({ token: z.string().regex(VALUE) });
+export const madeTokenJson = z.extend(tokenJson, { token: z.string().check(z.regex(VALUE)) });
 
 export function toTokenJson(token: Token): TokenJson {
   return { ...toWireRotated(token), requested: token.requested };
@@ -66,17 +67,14 @@ export function toUsedTokenJson(token: Token): TokenJson {
   return { ...toWireWithUse(token), requested: token.requested };
 }
 
-const use = { uses: z.int(), lastUsed: time.nullable() };
+const use = { uses: z.int(), lastUsed: z.nullable(time) };
 
 /** The use of a token, as the service sends it. */
 export const usageJson = z.object({
   ...use,
   refusals: z.int(),
-  derived: z.object(use).optional(),
-  scopes: z
-    .array(z.object({ scope: scopeText, ...use }))
-    .max(65_536)
-    .readonly(),
+  derived: z.optional(z.object(use)),
+  scopes: z.readonly(z.array(z.object({ scope: scopeText, ...use })).check(z.maxLength(65_536))),
 });
 
 export type UsageJson = z.infer<typeof usageJson>;
@@ -93,11 +91,11 @@ export type AdviceJson = z.infer<typeof adviceJson>;
 /** Whether a token would be allowed something, as the service sends it. */
 export const explanationJson = z.object({
   allowed: z.boolean(),
-  reason: z.string().optional(),
-  grantedBy: z.string().optional(),
+  reason: z.optional(z.string()),
+  grantedBy: z.optional(z.string()),
   needed: z.string(),
-  nearest: z.object({ scope: z.string(), failed: z.string() }).optional(),
-  smallest: z.string().optional(),
+  nearest: z.optional(z.object({ scope: z.string(), failed: z.string() })),
+  smallest: z.optional(z.string()),
   known: z.boolean(),
   suggestions: scopeList,
 });
@@ -107,7 +105,7 @@ export type ExplanationJson = z.infer<typeof explanationJson>;
 /** A finding of a review, as the service sends it; what else it has are facts of its code. */
 export const findingJson = z
   .looseObject({ code, token: tokenJson, scopes: scopeList, message: z.string() })
-  .refine(({ token: _, ...facts }) => Object.values(facts).flat().every(isFact));
+  .check(z.refine(({ token: _, ...facts }) => Object.values(facts).flat().every(isFact)));
 
 function isFact(value: unknown): boolean {
   return typeof value !== 'object' || value === null;

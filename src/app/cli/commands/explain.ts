@@ -1,18 +1,13 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { inputError, nearest, usageError } from '../../terminal/errors.ts';
 import { columns, indent, labeled, wrap } from '../../terminal/layout.ts';
 import { command } from '../command.ts';
 
-/**
- * The folder of the pages, seen from `dist` in the package, and from this file in the repository.
- */
-const PLACES = ['../docs/errors/', '../../../../docs/errors/'];
+/** The page about errors, seen from `dist` in the package, and from this file in the repository. */
+const PLACES = ['../docs/errors.md', '../../../../docs/errors.md'];
 
 /** The width of a line without a dash or the gap between two columns. */
 const ITEM_WIDTH = 78;
-
-/** Pages that are not about a code. */
-const OTHER_PAGES: ReadonlySet<string> = new Set(['index', 'refusals']);
 
 /** Prints the page about an error code, as the documentation has it. */
 export const EXPLAIN = command({
@@ -23,7 +18,7 @@ export const EXPLAIN = command({
 listed.`,
   flags: {},
   json: '{ code, text } where text is Markdown; without CODE [{ code, about }]',
-  exits: { 0: 'the code is known', 1: 'the pages are missing' },
+  exits: { 0: 'the code is known', 1: 'the page is missing' },
   example: {
     call: 'explain uri_too_long',
     output: `uri_too_long
@@ -32,37 +27,39 @@ The address is longer than 8192 characters.
 …`,
   },
   async run([code]) {
-    const folder = pagesFolder();
-    const codes = codesIn(folder);
+    const page = readPage();
+    const sections = sectionsOf(page);
+    const codes = [...sections.keys()].sort();
     if (code === undefined) {
-      const list = codes.map((each) => ({ code: each, about: aboutOf(readPage(folder, each)) }));
+      const list = codes.map((each) => ({ code: each, about: aboutOf(each, page) }));
       const width = Math.max(...codes.map((each) => each.length));
       const rows = list.flatMap((each) => labeled(each.code, wrap(each.about, ITEM_WIDTH - width)));
       return { text: columns(rows), json: list };
     }
-    if (!codes.includes(code)) throw unknownCode(code, codes);
-    const text = withoutFrontmatter(readPage(folder, code));
+    const text = sections.get(code);
+    if (text === undefined) throw unknownCode(code, codes);
     return { text: asText(text), json: { code, text } };
   },
 });
 
-function pagesFolder(): URL {
+function readPage(): string {
   const places = PLACES.map((place) => new URL(place, import.meta.url));
-  const folder = places.find((place) => existsSync(place));
-  if (folder === undefined) {
-    throw inputError(
-      'the pages about errors are not beside this program; install the package again',
-    );
-  }
-  return folder;
+  const page = places.find((place) => existsSync(place));
+  if (page !== undefined) return readFileSync(page, 'utf8');
+  throw inputError('the page about errors is not beside this program; install the package again');
 }
 
-function codesIn(folder: URL): string[] {
-  return readdirSync(folder)
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => name.slice(0, -'.md'.length))
-    .filter((name) => !OTHER_PAGES.has(name))
-    .sort();
+/** A section about one code. */
+const SECTION = /^## (\w+) \{#\1\}\n([\s\S]*?)(?=^## |(?![\s\S]))/gm;
+
+/** What the page says about each code, as a text of its own. */
+function sectionsOf(page: string): ReadonlyMap<string, string> {
+  return new Map(
+    Array.from(page.matchAll(SECTION), ([, code = '', text = '']) => [
+      code,
+      `# ${code}\n${text}`.trimEnd().replace(/^###/gm, '##'),
+    ]),
+  );
 }
 
 /** Never repeats the word, which may be a value that was pasted. */
@@ -72,18 +69,10 @@ function unknownCode(code: string, codes: readonly string[]): Error {
   return usageError(`this error code is not known${hint} tokenwright explain lists all codes`);
 }
 
-function readPage(folder: URL, code: string): string {
-  return readFileSync(new URL(`${code}.md`, folder), 'utf8');
-}
-
-/** The description in the frontmatter of a page. */
-function aboutOf(page: string): string {
-  return /^description: "(.*)"$/m.exec(page)?.[1] ?? '';
-}
-
-function withoutFrontmatter(page: string): string {
-  const end = page.indexOf('\n---\n', 3);
-  return page.slice(end + '\n---\n'.length).trim();
+/** What happened, from the table of all codes. */
+function aboutOf(code: string, page: string): string {
+  const row = new RegExp(`^\\| \\[\`${code}\`\\]\\(#${code}\\) \\| ([^|]*) \\|`, 'm').exec(page);
+  return row?.[1]?.replaceAll('`', '') ?? '';
 }
 
 /**

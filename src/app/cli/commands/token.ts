@@ -590,7 +590,7 @@ ${CLIENT_HELP}`,
       address: {
         type: 'string',
         value: 'IP',
-        help: 'where the request comes from, for a token that may be used from some addresses only',
+        help: 'where the request comes from, for a token that is restricted to certain addresses',
       },
     },
     json: '{ ok, grantedBy?, token?: { id, account, expire }, reason?, needed? }; needed is the smallest scope that would be enough',

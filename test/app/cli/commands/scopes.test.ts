@@ -221,7 +221,7 @@ describe('scopes explain', () => {
 
     expect(outcome.text).toContain('knows it as GET:b.example/x');
     await expect(outcomeOf(['scopes', 'explain', ...catalogs, ...request])).rejects.toThrow(
-      'an argument too many',
+      'unexpected argument',
     );
   });
 

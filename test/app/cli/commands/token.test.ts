@@ -704,7 +704,7 @@ describe('invalid arguments of token', () => {
     [['revoke'], 'either <ID> or --all'],
     [['revoke', 'x', '--all'], 'either <ID> or --all'],
     [['revoke', '--all', '--if-version', '1'], '--if-version needs <ID>'],
-    [['revoke', 'x', 'y'], 'an argument too many, after <ID>'],
+    [['revoke', 'x', 'y'], 'unexpected argument after <ID>'],
     [['rotate', 'x', '--grace', 'soon'], '--grace must be'],
     [['rotate', 'x', '--activate', 'now'], '--activate must be first-use'],
     [['rotate', 'x', '--cancel', '--grace', '1h'], '--cancel makes no new value'],
