@@ -77,10 +77,7 @@ describe('the page about errors', () => {
     const [status, error] = STATUS[code];
 
     expect(page(code)).toContain(`HTTP status ${status}, \`error\` ${error}.`);
-    expect(rowOf(`[\`${code}\`](#${code})`)?.slice(-2)).toEqual([
-      String(status),
-      String(error),
-    ]);
+    expect(rowOf(`[\`${code}\`](#${code})`)?.slice(-2)).toEqual([String(status), String(error)]);
   });
 
   it('do not state the status of another code (the control)', () => {

@@ -73,7 +73,7 @@ describe('imports', () => {
 
     has('verbs/parts.ts', 'values/value.ts', false);
     has('records/reader.ts', 'ports/token-store.ts', true);
-    has('verbs/list.ts', 'zod', true);
+    has('verbs/list.ts', 'zod/mini', true);
     has('http/guard/guard.ts', 'service.ts', true);
     has('index.ts', 'service.ts', false);
     has('stores/memory/index.ts', 'errors.ts', false);

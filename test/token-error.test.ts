@@ -1,12 +1,6 @@
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import {
-  corruptStore,
-  ERROR_PAGE,
-  isTokenError,
-  storeFailure,
-  TokenError,
-} from '../src/errors.ts';
+import { corruptStore, ERROR_PAGE, isTokenError, storeFailure, TokenError } from '../src/errors.ts';
 import { expectNoSecret } from './support.ts';
 
 /** An error of another copy of the package: another class with the same brand. */

@@ -424,15 +424,6 @@ export interface TokenAdvice {
   readonly since: Date;
 }
 
-export declare abstract class TokenChecks<out Entry extends string = string> extends TokenUpkeep {
-  #private;
-  verify<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifyOptions): Promise<Verdict>;
-  allows<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifyOptions): Promise<boolean>;
-  verifySync<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifySyncOptions): Verdict | undefined;
-  introspect(value: string, options?: IntrospectOptions): Promise<Token | undefined>;
-  derive<const Asked extends string = never>(value: string, input: DeriveInput<AskedScope<Entry, Asked>>, options?: DeriveOptions): Promise<IssuedToken>;
-}
-
 export interface TokenCounts {
   readonly live: number;
   readonly ended: number;
@@ -568,7 +559,7 @@ export interface TokenRecord {
   } | undefined;
 }
 
-export declare class TokenService<out Entry extends string = string> extends TokenChecks<Entry> {
+export declare class TokenService<out Entry extends string = string> {
   #private;
   constructor(options: TokenServiceOptions<Entry>);
   get lifetime(): Lifetime;
@@ -587,6 +578,21 @@ export declare class TokenService<out Entry extends string = string> extends Tok
   rotate(account: string, valueOrId: string, options: CancelRotationOptions): Promise<Token>;
   explain(account: string, valueOrId: string, need: Need): Promise<Explanation>;
   scopes(account: string): Promise<Entry[]>;
+  verify<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifyOptions): Promise<Verdict>;
+  allows<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifyOptions): Promise<boolean>;
+  verifySync<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifySyncOptions): Verdict | undefined;
+  introspect(value: string, options?: IntrospectOptions): Promise<Token | undefined>;
+  derive<const Asked extends string = never>(value: string, input: DeriveInput<AskedScope<Entry, Asked>>, options?: DeriveOptions): Promise<IssuedToken>;
+  purge(input: PurgeInput): Promise<number>;
+  stats(): ServiceStats;
+  scan(): AsyncGenerator<Token, void, undefined>;
+  review(input?: ReviewInput): AsyncGenerator<TokenFinding, void, undefined>;
+  reseal(options?: ResealOptions): Promise<ResealReport>;
+  upkeep(options?: UpkeepOptions): Upkeep;
+  import(input: ImportInput): Promise<Token>;
+  importMany(rows: Iterable<ImportInput> | AsyncIterable<ImportInput>, options?: ImportManyOptions): Promise<ImportReport>;
+  verifierKeys(): KeyOptions[];
+  close(): Promise<void>;
 }
 
 export interface TokenServiceOptions<Entry extends string = string> {
@@ -625,20 +631,6 @@ export interface TokenStore {
   readonly local?: boolean;
   readonly inTransaction?: boolean;
   close?(): Promise<void>;
-}
-
-export declare abstract class TokenUpkeep {
-  #private;
-  purge(input: PurgeInput): Promise<number>;
-  stats(): ServiceStats;
-  scan(): AsyncGenerator<Token, void, undefined>;
-  review(input?: ReviewInput): AsyncGenerator<TokenFinding, void, undefined>;
-  reseal(options?: ResealOptions): Promise<ResealReport>;
-  upkeep(options?: UpkeepOptions): Upkeep;
-  import(input: ImportInput): Promise<Token>;
-  importMany(rows: Iterable<ImportInput> | AsyncIterable<ImportInput>, options?: ImportManyOptions): Promise<ImportReport>;
-  verifierKeys(): KeyOptions[];
-  close(): Promise<void>;
 }
 
 export interface TokenUsage {

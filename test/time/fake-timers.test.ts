@@ -6,7 +6,7 @@ const account = 'ada';
 /** As a program gets the library: with the timers of the platform, before any are faked. */
 async function load() {
   vi.resetModules();
-  vi.doUnmock('../src/time/timers.ts');
+  vi.doUnmock('../../src/time/timers.ts');
   const [main, http, sqlite] = await Promise.all([
     import('../../src/index.ts'),
     import('../../src/http/index.ts'),

@@ -1,7 +1,8 @@
 // The page about calls over HTTP, from the OpenAPI document that the service answers with.
-import { CODES } from '../error-links.ts';
+
 import { tokenHandler } from '../../../src/http/index.ts';
 import { generateKey, MemoryTokenStore, TokenService } from '../../../src/index.ts';
+import { CODES } from '../error-links.ts';
 import { block, opening, safe, sentence, tableOf } from './text.ts';
 
 /** The parts of an OpenAPI document that this page shows. */
@@ -236,7 +237,6 @@ function errorTable({ responses }: Operation): string {
     );
   return tableOf(['status', 'code', 'when'], rows);
 }
-
 
 /** Names of OAuth have no page of their own. */
 function linked(code: string): string {

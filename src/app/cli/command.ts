@@ -184,9 +184,7 @@ function readWords<F extends Flags>(
       // A shell expands `--catalog *.json` to `--catalog a.json b.json`.
       list.push(token.value);
     } else {
-      throw usageError(
-        `unexpected argument after <${names.at(-1)?.replace('?', '')}>; ${see}`,
-      );
+      throw usageError(`unexpected argument after <${names.at(-1)?.replace('?', '')}>; ${see}`);
     }
   }
   const missing = names[operands.length];

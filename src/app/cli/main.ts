@@ -17,6 +17,28 @@ import { asksForHelp, type Command, endSoon, type Part } from './command.ts';
 import { EXPLAIN } from './commands/explain.ts';
 import { COMMANDS, commandsOf, GROUPS, SERVICE_COMMANDS } from './commands/index.ts';
 
+/** Prints an answer part by part: the texts below each other, or the elements of a JSON array. */
+class Parts {
+  readonly #write: (text: string) => Promise<void>;
+  readonly #isJson: boolean;
+  #count = 0;
+
+  constructor(write: (text: string) => Promise<void>, isJson: boolean) {
+    this.#write = write;
+    this.#isJson = isJson;
+  }
+
+  async print({ text, json }: Part): Promise<void> {
+    const start = this.#count === 0 ? '[' : ',';
+    this.#count += 1;
+    await this.#write(this.#isJson ? `${start}\n${indent(jsonText(json))}` : `${text}\n`);
+  }
+
+  async end(): Promise<void> {
+    if (this.#isJson) await this.#write(this.#count === 0 ? '[]\n' : '\n]\n');
+  }
+}
+
 const NEGATIVE = 3;
 
 const SHOWN_FIRST: ReadonlySet<string> = new Set([
@@ -178,26 +200,4 @@ async function write(text: string): Promise<void> {
   // The stream emits the same error later.
   if (!failure) process.stdout.off('error', onError);
   else if (failure.code !== 'EPIPE') throw failure;
-}
-
-/** Prints an answer part by part: the texts below each other, or the elements of a JSON array. */
-class Parts {
-  readonly #write: (text: string) => Promise<void>;
-  readonly #isJson: boolean;
-  #count = 0;
-
-  constructor(write: (text: string) => Promise<void>, isJson: boolean) {
-    this.#write = write;
-    this.#isJson = isJson;
-  }
-
-  async print({ text, json }: Part): Promise<void> {
-    const start = this.#count === 0 ? '[' : ',';
-    this.#count += 1;
-    await this.#write(this.#isJson ? `${start}\n${indent(jsonText(json))}` : `${text}\n`);
-  }
-
-  async end(): Promise<void> {
-    if (this.#isJson) await this.#write(this.#count === 0 ? '[]\n' : '\n]\n');
-  }
 }

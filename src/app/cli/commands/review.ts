@@ -22,7 +22,7 @@ import { STORE_CATALOG_FLAGS, STORE_FAULT, STORE_FLAGS } from './store-flags.ts'
 export const DAYS = wholeNumber(1, MAX_REVIEWED_DAYS);
 
 /** Explains the codes. */
-export const FINDINGS_HELP = `  unused          was used, but not for --unused-for-days
+const FINDINGS_HELP = `  unused          was used, but not for --unused-for-days
   never_used      was issued longer ago than that, and was never used
   broad           may use every method or a whole host, or most of the catalog
   excess          is in use, but more than half of its scopes are not
@@ -31,15 +31,13 @@ export const FINDINGS_HELP = `  unused          was used, but not for --unused-f
   orphaned_scope  holds scopes that the catalog no longer has
   suspended       has been suspended for more than 90 days`;
 
-export const DAYS_FLAGS = {
+const DAYS_FLAGS = {
   'unused-for-days': { type: 'string', value: 'DAYS', help: `${DAYS.values}; default 90` },
   'expiring-within-days': { type: 'string', value: 'DAYS', help: `${DAYS.values}; default 14` },
   'secret-older-than-days': { type: 'string', value: 'DAYS', help: `${DAYS.values}; default 180` },
 } as const;
 
-export function readDays(
-  flags: Readonly<Partial<Record<keyof typeof DAYS_FLAGS, string>>>,
-): ReviewDays {
+function readDays(flags: Readonly<Partial<Record<keyof typeof DAYS_FLAGS, string>>>): ReviewDays {
   const read = (name: keyof typeof DAYS_FLAGS) => readFlag(DAYS, name, flags[name]);
   return {
     unusedForDays: read('unused-for-days'),
@@ -64,7 +62,7 @@ const CODE_WIDTH = Math.max(
   } satisfies Record<TokenFinding['code'], true>).map(({ length }) => length),
 );
 
-export function findingText(code: string, message: string): string {
+function findingText(code: string, message: string): string {
   return listFindings([{ code: code.padEnd(CODE_WIDTH), message }]);
 }
 
@@ -74,7 +72,7 @@ interface Counts {
 }
 
 /** @param place such as `in the store` or `of the account` */
-export function endingOf({ findings, tokens }: Counts, place: string): Ending {
+function endingOf({ findings, tokens }: Counts, place: string): Ending {
   const notes =
     findings === 0
       ? `nothing found ${place}`

@@ -675,7 +675,7 @@ async function applyAdvice(
 }
 
 /** Calls the client about one token. A missing token is a negative answer. */
-export async function withToken<Result>(
+async function withToken<Result>(
   flags: AccountFlags,
   call: (client: TokenClient) => Promise<Result>,
   describe: (result: Result, client: TokenClient) => Outcome,
