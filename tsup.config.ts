@@ -1,5 +1,5 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, isAbsolute, join, relative } from 'node:path';
+import { join, relative } from 'node:path';
 import { defineConfig, type Options } from 'tsup';
 import { buildPage } from './src/app/console/assets.ts';
 
@@ -90,38 +90,14 @@ function noticesOf(folders: readonly string[]): string {
   return ['# Third-party notices\n\nThis package holds parts of these:\n', ...parts].join('\n');
 }
 
-/**
- * Where tsup makes CommonJS of chunks, its maps name the file in between by its path on this
- * machine, without its text. It is of no use to a reader: it gets a plain name, and is passed over.
- */
-const plainMaps: NonNullable<Options['plugins']>[number] = {
-  name: 'plain-maps',
-  buildEnd({ writtenFiles }) {
-    for (const { name: path } of writtenFiles.filter(({ name }) => name.endsWith('.map'))) {
-      const map = JSON.parse(readFileSync(path, 'utf8'));
-      const between = map.sources.findIndex((source: string) => isAbsolute(source));
-      if (between === -1) continue;
-      map.file = basename(path, '.map');
-      map.sources[between] = map.file;
-      map.sourcesContent = map.sources.map((_: string, place: number) =>
-        place === between ? '' : map.sourcesContent?.[place],
-      );
-      map.ignoreList = [between];
-      writeFileSync(path, JSON.stringify(map));
-    }
-  },
-};
-
 const common: Options = {
   outDir: 'dist',
   target: 'node20',
   platform: 'node',
   splitting: true,
-  sourcemap: true,
   removeNodeProtocol: false,
   dts: { entry },
   esbuildPlugins: [versionAlone, consolePage, notices],
-  plugins: [plainMaps],
   // In a user's tree they would weigh more than they do: what is used of them is bundled.
   noExternal: ['zod', 'nanoid', 'date-fns', 'ipaddr.js'],
 };

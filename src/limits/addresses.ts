@@ -1,14 +1,14 @@
 import { isIPv4, isIPv6 } from 'node:net';
-// Not Node's BlockList: workerd does not have it, that of Bun ends the process for the block
-// ::ffff:10.0.0.0/104, and it cannot compute the network of a block.
-import ipaddr from 'ipaddr.js';
 
-/** An IP address. IPv4 within IPv6 (`::ffff:10.0.0.1`) is IPv4. */
-export type Address = ipaddr.IPv4 | ipaddr.IPv6;
+/** An IP address as a number. IPv4 within IPv6 (`::ffff:10.0.0.1`) is IPv4. */
+export interface Address {
+  /** How many bits it has. */
+  readonly width: 32 | 128;
+  readonly value: bigint;
+}
 
-/** All addresses that begin with some bits of an address. */
-interface Block {
-  readonly network: Address;
+/** All addresses that begin with the first `bits` of an address, whose other bits are 0. */
+interface Block extends Address {
   readonly bits: number;
 }
 
@@ -17,29 +17,36 @@ export type BlockReading =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly fault: string };
 
-const MAPPED = ipaddr.IPv6.parse('::ffff:0:0');
+/** How many bits of `::ffff:10.0.0.1` come before the IPv4 address, and their value. */
 const MAPPED_BITS = 96;
+const MAPPED = 0xffffn;
 /** The length of the longest spelling of an IPv6 address, which ends in an IPv4 address. */
 const MAX_ADDRESS_LENGTH = 45;
 
 /** Reads an IP address: without a port, brackets or a zone. Returns `undefined` for any other text. */
 export function parseAddress(text: string): Address | undefined {
   if (text.length > MAX_ADDRESS_LENGTH) return undefined;
-  if (isIPv4(text)) return ipaddr.IPv4.parse(text);
+  if (isIPv4(text)) {
+    const value = text.split('.').reduce((sum, part) => sum * 256 + Number(part), 0);
+    return { width: 32, value: BigInt(value) };
+  }
   const address = parseIPv6(text);
-  return address !== undefined && isMapped(address) ? address.toIPv4Address() : address;
+  return address && unmapped({ ...address, bits: 128 });
 }
 
 /** A zone names an interface of one machine: it says nothing about where a request comes from. */
-function parseIPv6(text: string): ipaddr.IPv6 | undefined {
+function parseIPv6(text: string): Address | undefined {
   if (!isIPv6(text) || text.includes('%')) return undefined;
-  // ipaddr.js takes ::10.0.0.1, which is ::a00:1, for ::ffff:10.0.0.1.
-  const groups = text.includes('.') ? new URL(`http://[${text}]`).hostname.slice(1, -1) : text;
-  return ipaddr.IPv6.parse(groups);
+  const parts = (text.includes('.') ? canonicalIPv6(text) : text).split('::');
+  const [start = [], end = []] = parts.map((part) => (part === '' ? [] : part.split(':')));
+  const zeros = Array.from({ length: 8 - start.length - end.length }, () => '');
+  const digits = [...start, ...zeros, ...end].map((group) => group.padStart(4, '0'));
+  return { width: 128, value: BigInt(`0x${digits.join('')}`) };
 }
 
-function isMapped(address: ipaddr.IPv6): boolean {
-  return address.match(MAPPED, MAPPED_BITS);
+/** The spelling of RFC 5952, as the URL standard serializes a host. */
+function canonicalIPv6(text: string): string {
+  return new URL(`http://[${text}]`).hostname.slice(1, -1);
 }
 
 /** Reads a block: an address, or a CIDR block that begins with the first address of its network. */
@@ -49,20 +56,19 @@ export function readBlock(text: unknown): BlockReading {
   if (start.includes('%')) return { ok: false, fault: 'has a zone, which means nothing elsewhere' };
   const address = parseIPv6(start) ?? parseAddress(start);
   if (address === undefined || more.length > 0) return { ok: false, fault: 'is neither' };
-  const most = widthOf(address);
-  const bits = prefix === undefined ? most : readPrefix(prefix, most);
+  const { width, value } = address;
+  const bits = prefix === undefined ? width : readPrefix(prefix, width);
   if (bits === undefined) {
-    return { ok: false, fault: `has a prefix that is not a number from 0 to ${most}` };
+    return { ok: false, fault: `has a prefix that is not a number from 0 to ${width}` };
   }
-  const network = networkOf(address, bits);
-  if (!address.match(network, most)) return { ok: false, fault: strayBits(network, bits, start) };
-  return { ok: true, text: textOf(unmapped({ network, bits })) };
+  const block = blockOf(address, bits);
+  if (block.value !== value) return { ok: false, fault: strayBits(block, start) };
+  return { ok: true, text: textOf(unmapped(block)) };
 }
 
 /** The fault of a block such as `10.0.0.1/8`, which may mean the network or the address. */
-function strayBits(network: Address, bits: number, start: string): string {
-  const block = textOf({ network, bits });
-  return `has bits after its prefix: give ${block} for the network, or ${start} for one address`;
+function strayBits(block: Block, start: string): string {
+  return `has bits after its prefix: give ${textOf(block)} for the network, or ${start} for one address`;
 }
 
 function readPrefix(text: string, most: number): number | undefined {
@@ -70,44 +76,43 @@ function readPrefix(text: string, most: number): number | undefined {
   return bits <= most ? bits : undefined;
 }
 
-function widthOf(address: Address): 32 | 128 {
-  return address.kind() === 'ipv4' ? 32 : 128;
-}
-
-function networkOf(address: Address, bits: number): Address {
-  const text = `${address}/${bits}`;
-  return address.kind() === 'ipv4'
-    ? ipaddr.IPv4.networkAddressFromCIDR(text)
-    : ipaddr.IPv6.networkAddressFromCIDR(text);
+/** The block of so many bits that an address is in. */
+function blockOf({ width, value }: Address, bits: number): Block {
+  const rest = BigInt(width - bits);
+  return { width, value: (value >> rest) << rest, bits };
 }
 
 /**
  * Turns a block of IPv4-mapped addresses into the IPv4 block. Returns any other block as it is: one of
  * fewer bits has a network that is not mapped.
  */
-function unmapped({ network, bits }: Block): Block {
-  if (!(network instanceof ipaddr.IPv6 && isMapped(network))) return { network, bits };
-  return { network: network.toIPv4Address(), bits: bits - MAPPED_BITS };
+function unmapped({ width, value, bits }: Block): Block {
+  if (width === 32 || value >> 32n !== MAPPED) return { width, value, bits };
+  return { width: 32, value: BigInt.asUintN(32, value), bits: bits - MAPPED_BITS };
 }
 
-function textOf({ network, bits }: Block): string {
-  const text = network instanceof ipaddr.IPv6 ? network.toRFC5952String() : network.toString();
-  return bits === widthOf(network) ? text : `${text}/${bits}`;
+function textOf({ width, value, bits }: Block): string {
+  const digits = value.toString(16).padStart(width / 4, '0');
+  const text =
+    width === 32
+      ? (digits.match(/../g) ?? []).map((byte) => Number.parseInt(byte, 16)).join('.')
+      : canonicalIPv6((digits.match(/..../g) ?? []).join(':'));
+  return bits === width ? text : `${text}/${bits}`;
 }
 
-/** Blocks of addresses, parsed once to check many addresses. */
+function isIn(address: Address, { width, value, bits }: Block): boolean {
+  return address.width === width && (address.value ^ value) >> BigInt(width - bits) === 0n;
+}
+
+/** Blocks of addresses, parsed once to check many addresses. No block of IPv6 holds an IPv4 address. */
 export class AddressBlocks {
-  readonly #ipv4: Block[] = [];
-  readonly #ipv6: Block[] = [];
+  readonly #blocks: readonly Block[];
 
   /**
    * @throws {Error} if a text is not a block in its canonical spelling, as {@link readBlock} returns it
    */
   constructor(texts: readonly string[]) {
-    for (const text of texts) {
-      const block = canonicalBlock(text);
-      (block.network.kind() === 'ipv4' ? this.#ipv4 : this.#ipv6).push(block);
-    }
+    this.#blocks = texts.map(canonicalBlock);
   }
 
   /**
@@ -116,29 +121,24 @@ export class AddressBlocks {
    * @throws {Error} as the constructor
    */
   covers(text: string): boolean {
-    const { network: inner, bits: most } = canonicalBlock(text);
-    const blocks = inner.kind() === 'ipv4' ? this.#ipv4 : this.#ipv6;
-    return blocks.some(({ network, bits }) => bits <= most && inner.match(network, bits));
+    const inner = canonicalBlock(text);
+    return this.#blocks.some((block) => block.bits <= inner.bits && isIn(inner, block));
   }
 
-  /** Whether an address is in one of the blocks. No block of IPv6 holds an address of IPv4. */
+  /** Whether an address is in one of the blocks. */
   has(address: Address): boolean {
-    const blocks = address.kind() === 'ipv4' ? this.#ipv4 : this.#ipv6;
-    for (const { network, bits } of blocks) {
-      if (address.match(network, bits)) return true;
-    }
-    return false;
+    return this.#blocks.some((block) => isIn(address, block));
   }
 }
 
 /** Reads a block in its canonical spelling, and refuses any other: it comes from the store. */
 function canonicalBlock(text: string): Block {
   const [start = '', prefix] = text.split('/', 2);
-  const network = parseAddress(start);
-  if (network === undefined) throw new Error('not an address');
-  const bits = prefix === undefined ? widthOf(network) : readPrefix(prefix, widthOf(network));
+  const address = parseAddress(start);
+  if (address === undefined) throw new Error('not an address');
+  const bits = prefix === undefined ? address.width : readPrefix(prefix, address.width);
   if (bits === undefined) throw new Error('not a block');
-  const block = { network: networkOf(network, bits), bits };
+  const block = blockOf(address, bits);
   if (textOf(block) !== text) throw new Error('not in its canonical spelling');
   return block;
 }
