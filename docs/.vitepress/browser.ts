@@ -17,7 +17,7 @@ const PAGES = [
   '/service/commands',
   '/service/http',
   '/errors',
-  '/growth',
+  '/evidence/growth',
   '/comparison',
   '/faq',
   '/reference/http-guard',

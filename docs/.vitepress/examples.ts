@@ -4,7 +4,7 @@ import { globSync, readFileSync, writeFileSync } from 'node:fs';
 const root = new URL('../../', import.meta.url);
 const read = (name: string) => readFileSync(new URL(name, root), 'utf8');
 
-/** A fenced block that says which program it is: "```ts [examples/quickstart.ts]". */
+/** A fenced block that says which program it is: "```ts [examples/library/quickstart.ts]". */
 const PROGRAM = /^(```\w+ \[(examples\/[\w./-]+)\]\n).*?^```$/gms;
 
 /** The pages that people write. */

@@ -1,8 +1,9 @@
 // Writes llms.txt (llmstxt.org): the pages of this documentation in the order of the sidebar, each with its address and its first words.
-import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { relative } from 'node:path';
 import type { DefaultTheme } from 'vitepress';
 import { aboutOf } from './about.ts';
-import config from './config.ts';
+import { sidebar } from './sidebar.ts';
 
 const docs = new URL('../', import.meta.url);
 const manifest = JSON.parse(readFileSync(new URL('../package.json', docs), 'utf8'));
@@ -14,20 +15,26 @@ interface Page {
   readonly link: string;
 }
 
-/** Pages that are looked up one at a time: under a heading that a reader in a hurry may leave out. */
-const OPTIONAL = ['Errors'];
+/** What a reader in a hurry may leave out: the heading of such pages is given by llmstxt.org. */
+const OPTIONAL = ['Errors', 'Evidence for maintainers'];
 
-/** With whole addresses once the documentation has one, else with paths. */
-export function llmsText(site: string = manifest.homepage ?? ''): string {
-  const listed = pagesOf((config.themeConfig?.sidebar ?? []) as DefaultTheme.SidebarItem[]);
-  const sections = Map.groupBy([...listed, ...othersThan(listed)], ({ section }) => section);
-  const isOptional = (section: string) => OPTIONAL.includes(section);
-  const ordered = [...sections].sort(([a], [b]) => Number(isOptional(a)) - Number(isOptional(b)));
-  const texts = ordered.map(([section, members]) => {
-    const title = isOptional(section) ? 'Optional' : section;
-    return [`## ${title}`, '', ...members.map((page) => lineOf(page, site))].join('\n');
-  });
+/** With the addresses of a site, or without one with the files of the package. */
+export function llmsText(site?: string): string {
+  const pages = pagesOf(sidebar).filter(({ link }) => site !== undefined || !isMade(link));
+  const sections = Map.groupBy(pages, ({ section }) =>
+    OPTIONAL.includes(section) ? 'Optional' : section,
+  );
+  const optional = sections.get('Optional') ?? [];
+  sections.delete('Optional');
+  const texts = [...sections, ['Optional', optional] as const].map(([section, members]) =>
+    [`## ${section}`, '', ...members.map((page) => lineOf(page, site))].join('\n'),
+  );
   return `${[`# ${manifest.name}`, `> ${manifest.description}`, ...texts].join('\n\n')}\n`;
+}
+
+/** Whether a page exists on the site alone, made of the types of the package or for maintainers. */
+function isMade(link: string): boolean {
+  return /^\/(?:reference|evidence)\//.test(link);
 }
 
 /** The file of an address of the site. */
@@ -44,22 +51,12 @@ function pagesOf(items: readonly DefaultTheme.SidebarItem[], section?: string): 
   });
 }
 
-/** Pages that the sidebar does not name. */
-function othersThan(listed: readonly Page[]): Page[] {
-  const known = new Set(listed.map(({ link }) => fileOf(link).pathname));
-  return globSync('**/*.md', { cwd: docs.pathname })
-    .filter((page) => page !== 'index.md' && !known.has(new URL(page, docs).pathname))
-    .sort()
-    .map((page) => {
-      const text = /^# (.+)$/m.exec(readFileSync(new URL(page, docs), 'utf8'))?.[1] ?? page;
-      return { section: 'More', text, link: `/${page.replace(/(?:(^|\/)index)?\.md$/, '$1')}` };
-    });
-}
-
-function lineOf({ text, link }: Page, site: string): string {
+function lineOf({ text, link }: Page, site: string | undefined): string {
   const file = fileOf(link);
   const about = existsSync(file) ? aboutOf(readFileSync(file, 'utf8')) : '';
-  return `- [${text}](${site}${link})${about === '' ? '' : `: ${about}`}`;
+  const address =
+    site === undefined ? `docs/${relative(docs.pathname, file.pathname)}` : site + link;
+  return `- [${text}](${address})${about === '' ? '' : `: ${about}`}`;
 }
 
-if (import.meta.main) writeFileSync(new URL('public/llms.txt', docs), llmsText());
+if (import.meta.main) writeFileSync(new URL('../llms.txt', docs), llmsText());

@@ -76,7 +76,6 @@ export const QUESTIONS: readonly (readonly [question: string, pages: RegExp])[] 
   ['expressGuard', /^\/reference\/http-middleware#expressGuard/i],
   ['list all tokens', /^\/faq#how-do-i-list-all/],
   ['bearerGuard', /^\/reference\/http-guard#bearerGuard/],
-  ['changelog', /^\/releases/],
   ['glossary', /^\/glossary/],
 ];
 

@@ -1,10 +1,10 @@
-// docs/growth.md and its pictures, made of what growth.ts has measured; and what is computed from it.
+// docs/evidence/growth.md and its pictures, made of what growth.ts has measured; and what is computed from it.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { plotSvg } from './plot.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const PAGE = join(ROOT, 'docs/growth.md');
+const PAGE = join(ROOT, 'docs/evidence/growth.md');
 
 /** At a size, the median of the rounds, and what a tenth of them stay below and above. */
 export interface Point {
@@ -159,7 +159,7 @@ function draw({ name, title, xLabel, yLabel, curves, text, tickText, xTicks }: P
     ...(xTicks !== undefined && { xTicks }),
   });
   writeFileSync(join(ROOT, `docs/pictures/${name}.svg`), svg);
-  return `![${title}](pictures/${name}.svg)`;
+  return `![${title}](../pictures/${name}.svg)`;
 }
 
 const perCall = 'time of a call';

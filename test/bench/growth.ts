@@ -1,7 +1,7 @@
 // What costs grow with: scopes of a token, tokens of an account, tokens in all, nodes on one database.
 // `npm run bench:growth`, or some parts by name: `npm run bench:growth -- scopes nodes`. `ROWS=10000000`
 // is the largest table. Figures go to .cache/bench/growth.json, where those of other parts stay;
-// `-- --write` puts all of them into docs/growth.md and docs/pictures.
+// `-- --write` puts all of them into docs/evidence/growth.md and docs/pictures.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import {

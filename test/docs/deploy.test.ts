@@ -10,8 +10,8 @@ import { VARIABLES } from '../../src/app/server/settings.ts';
 import { newFolder } from '../app/cli/support.ts';
 
 const root = new URL('../../', import.meta.url);
-const read = (name: string) => readFileSync(new URL(`examples/deploy/${name}`, root), 'utf8');
-const FILES = globSync('*', { cwd: new URL('examples/deploy', root).pathname });
+const read = (name: string) => readFileSync(new URL(`examples/run/deploy/${name}`, root), 'utf8');
+const FILES = globSync('*', { cwd: new URL('examples/run/deploy', root).pathname });
 
 /** The tokenwright settings that a text names. */
 const variablesIn = (text: string): string[] => text.match(/\bTOKENWRIGHT_\w+/g) ?? [];

@@ -9,8 +9,8 @@ import { newFolder } from '../app/cli/support.ts';
 const root = new URL('../../', import.meta.url);
 const read = (name: string) => readFileSync(new URL(name, root), 'utf8');
 const page = read('docs/guides/monitor.md');
-const alerts = read('examples/monitor/alerts.yaml');
-const dashboard = read('examples/monitor/dashboard.json');
+const alerts = read('examples/run/monitor/alerts.yaml');
+const dashboard = read('examples/run/monitor/dashboard.json');
 
 const metrics = await Metrics.open();
 metrics.watch(() => ({ cache: { hits: 0, misses: 0 } }));

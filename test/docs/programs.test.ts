@@ -23,7 +23,7 @@ const MASKED = redact(VALUE).replace('…', '...');
 
 describe('the pages', () => {
   const examples = globSync('examples/**/*.*', { cwd: root.pathname }).concat(
-    'examples/deploy/Dockerfile',
+    'examples/run/deploy/Dockerfile',
   );
 
   // The pages about errors and security have tests of their own.

@@ -6,7 +6,9 @@ import { newFolder, runInShell } from '../app/cli/support.ts';
 import { forge } from '../support.ts';
 
 const folder = new URL('../../examples/', import.meta.url);
-const examples = readdirSync(folder).filter((name) => /\.c?[jt]s$/.test(name));
+const examples = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
+  /\.c?[jt]s$/.test(name),
+);
 const read = (name: string) => readFileSync(new URL(name, folder), 'utf8');
 
 describe('the examples', () => {
@@ -33,13 +35,15 @@ describe('the examples', () => {
   it('cli-session.sh prints the output that its comments promise', {
     timeout: 120_000,
   }, async () => {
-    const session = new URL('cli-session.sh', folder).pathname;
+    const session = new URL('run/cli-session.sh', folder).pathname;
     const bin = newFolder();
     writeFileSync(`${bin}/tokenwright`, '#!/bin/sh\nexec "$NODE" "$MAIN" "$@"\n', { mode: 0o755 });
 
     const { code, stdout, stderr } = await runInShell('PATH="$2:$PATH" bash "$1"', session, bin);
 
-    const promised = [...read('cli-session.sh').matchAll(/^#> (.*)$/gm)].map(([, line]) => line);
+    const promised = [...read('run/cli-session.sh').matchAll(/^#> (.*)$/gm)].map(
+      ([, line]) => line,
+    );
     expect(promised.length).toBeGreaterThan(5);
     expect({ code, stderr, printed: stdout.trim().split('\n') }).toEqual({
       code: 0,
@@ -58,7 +62,7 @@ describe('the README', () => {
   const programs = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => code);
 
   it('starts with the quick start, word for word', () => {
-    expect(programs[0]).toBe(read('quickstart.ts'));
+    expect(programs[0]).toBe(read('library/quickstart.ts'));
   });
 
   it('shows only code of programs that run here', () => {

@@ -1,6 +1,5 @@
-// Writes pages from the sources: settings, commands, calls over HTTP and the changelog.
+// Writes pages from the sources: settings, commands and calls over HTTP.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { changelogPage } from './changelog.ts';
 import { commandsPage } from './commands.ts';
 import { httpPage } from './http.ts';
 import { settingsPage } from './settings.ts';
@@ -11,7 +10,6 @@ export async function manual(): Promise<ReadonlyMap<string, string>> {
     ['docs/service/settings.md', settingsPage()],
     ['docs/service/commands.md', commandsPage()],
     ['docs/service/http.md', await httpPage()],
-    ['docs/releases.md', changelogPage()],
   ]);
 }
 

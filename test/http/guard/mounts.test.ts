@@ -164,12 +164,12 @@ const EXAMPLES: readonly Example[] = [
   {
     ...plain,
     name: `node:http of Node ${VERSIONS.node}`,
-    load: async () => (await import('../../../examples/node-http.ts')).start,
+    load: async () => (await import('../../../examples/http/node-http.ts')).start,
   },
   {
     ...plain,
     name: `Express ${VERSIONS.express}`,
-    load: async () => (await import('../../../examples/express.ts')).start,
+    load: async () => (await import('../../../examples/http/express.ts')).start,
   },
   {
     ...plain,
@@ -177,7 +177,7 @@ const EXAMPLES: readonly Example[] = [
     load: async () => {
       vi.resetModules();
       vi.doMock('express', () => ({ default: express4 }));
-      const { start } = await import('../../../examples/express.ts');
+      const { start } = await import('../../../examples/http/express.ts');
       vi.doUnmock('express');
       vi.resetModules();
       return start;
@@ -188,25 +188,25 @@ const EXAMPLES: readonly Example[] = [
     name: `Fastify ${VERSIONS.fastify}`,
     // Fastify runs hooks only for matched routes.
     unrouted: 404,
-    load: async () => (await import('../../../examples/fastify.ts')).start,
+    load: async () => (await import('../../../examples/http/fastify.ts')).start,
   },
   {
     ...plain,
     name: `Hono ${VERSIONS.hono}`,
     isRaw: { service: false, guard: true },
-    load: async () => (await import('../../../examples/hono.ts')).start,
+    load: async () => (await import('../../../examples/http/hono.ts')).start,
   },
   {
     ...plain,
     name: `Koa ${VERSIONS.koa}`,
-    load: async () => (await import('../../../examples/koa.ts')).start,
+    load: async () => (await import('../../../examples/http/koa.ts')).start,
   },
   {
     ...plain,
     name: `Nest ${VERSIONS.nest}`,
     // Nest runs guards only for matched routes.
     unrouted: 404,
-    load: async () => (await import('../../../examples/nest.ts')).start,
+    load: async () => (await import('../../../examples/http/nest.ts')).start,
   },
   {
     name: 'route handlers in the style of Next.js',
@@ -214,7 +214,7 @@ const EXAMPLES: readonly Example[] = [
     isRaw: { service: false, guard: false },
     hasService: true,
     load: async () => {
-      const { orderRoute, serviceRoute } = await import('../../../examples/next-route.ts');
+      const { orderRoute, serviceRoute } = await import('../../../examples/http/next-route.ts');
       return (tokens) => {
         const guard = bearerGuard({ tokens, domain: 'shop.example' });
         return nextServer({ auth: serviceRoute(tokens), orders: orderRoute(guard as never) });
@@ -225,7 +225,7 @@ const EXAMPLES: readonly Example[] = [
     ...plain,
     name: 'a resource server',
     hasService: false,
-    load: async () => (await import('../../../examples/resource-server.ts')).start,
+    load: async () => (await import('../../../examples/http/resource-server.ts')).start,
   },
 ];
 

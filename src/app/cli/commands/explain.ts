@@ -1,10 +1,8 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { inputError, nearest, usageError } from '../../terminal/errors.ts';
+import { readFileSync } from 'node:fs';
+import { nearest, usageError } from '../../terminal/errors.ts';
 import { columns, indent, labeled, wrap } from '../../terminal/layout.ts';
 import { command } from '../command.ts';
-
-/** The page about errors, seen from `dist` in the package, and from this file in the repository. */
-const PLACES = ['../docs/errors.md', '../../../../docs/errors.md'];
+import { docsFolder } from './docs.ts';
 
 /** The width of a line without a dash or the gap between two columns. */
 const ITEM_WIDTH = 78;
@@ -18,7 +16,7 @@ export const EXPLAIN = command({
 listed.`,
   flags: {},
   json: '{ code, text } where text is Markdown; without CODE [{ code, about }]',
-  exits: { 0: 'the code is known', 1: 'the page is missing' },
+  exits: { 0: 'the code is known', 1: 'the documentation is missing' },
   example: {
     call: 'explain uri_too_long',
     output: `uri_too_long
@@ -27,7 +25,7 @@ The address is longer than 8192 characters.
 …`,
   },
   async run([code]) {
-    const page = readPage();
+    const page = readFileSync(new URL('errors.md', docsFolder()), 'utf8');
     const sections = sectionsOf(page);
     const codes = [...sections.keys()].sort();
     if (code === undefined) {
@@ -41,13 +39,6 @@ The address is longer than 8192 characters.
     return { text: asText(text), json: { code, text } };
   },
 });
-
-function readPage(): string {
-  const places = PLACES.map((place) => new URL(place, import.meta.url));
-  const page = places.find((place) => existsSync(place));
-  if (page !== undefined) return readFileSync(page, 'utf8');
-  throw inputError('the page about errors is not beside this program; install the package again');
-}
 
 /** A section about one code. */
 const SECTION = /^## (\w+) \{#\1\}\n([\s\S]*?)(?=^## |(?![\s\S]))/gm;

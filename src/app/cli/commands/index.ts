@@ -1,6 +1,7 @@
 import { ACCOUNT_HELP } from '../account/flags.ts';
 import type { Command } from '../command.ts';
 import { CATALOG_COMMANDS, FILE_HELP } from './catalog.ts';
+import { DOCS } from './docs.ts';
 import { EXPLAIN } from './explain.ts';
 import { KEYS_COMMANDS, KEYS_HELP } from './keys.ts';
 import { LIST_HELP, SCOPES_COMMANDS } from './scopes.ts';
@@ -19,6 +20,7 @@ export const COMMANDS: readonly Command[] = [
   ...SCOPES_COMMANDS,
   ...CATALOG_COMMANDS,
   EXPLAIN,
+  DOCS,
 ];
 
 /** The commands of two words, by the first word. */

@@ -1,4 +1,4 @@
-// A limiter by address in front of the guard, against floods, and a limit of one token behind it.
+// Limiting where a token may be used from and how often, with a limiter by address in front, against floods.
 import { createServer, type IncomingMessage } from 'node:http';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { generateKey, MemoryLeaseStore, MemoryTokenStore, TokenService } from 'tokenwright';
@@ -8,12 +8,17 @@ const tokens = new TokenService({
   store: new MemoryTokenStore(),
   keys: [generateKey()],
   prefix: 'acme',
-  limits: { store: new MemoryLeaseStore() },
+  limits: { store: new MemoryLeaseStore() }, // with several processes, one of a database
 });
 // Both take the client that the proxy names; here the proxy is this machine.
 const clientAddress = forwardedAddress({ proxies: ['127.0.0.1'] });
-const guard = bearerGuard({ tokens, domain: 'shop.example', clientAddress });
-const limiter = new RateLimiterMemory({ points: 4, duration: 3600 });
+const guard = bearerGuard({
+  tokens,
+  domain: 'shop.example',
+  clientAddress,
+  onError: (error) => console.error(error),
+});
+const limiter = new RateLimiterMemory({ points: 8, duration: 3600 });
 
 /** Says why a request is refused, if it is; the limiter first, since it costs least. */
 async function refusalOf(request: IncomingMessage): Promise<Response | undefined> {
@@ -41,22 +46,28 @@ const call = async (value: string, client: string) => {
   return `${response.status} ${text.startsWith('{') ? JSON.parse(text).code : text}`;
 };
 
-const issue = async (uses: number) => {
-  const limits = { rate: { uses, seconds: 86_400 } };
-  return tokens.issue({ account: 'ada', scopes: ['GET:shop.example/orders'], limits });
-};
-const [small, large] = [await issue(2), await issue(1000)];
+const { id, value } = await tokens.issue({
+  account: 'ada',
+  scopes: ['GET:shop.example/orders'],
+  limits: { addresses: ['192.0.2.0/24'], uses: 2 },
+});
 
 // The limit of a token holds wherever its bearer calls from.
-console.log(await call(small.value, '192.0.2.1')); // 200 welcome
-console.log(await call(small.value, '192.0.2.2')); // 200 welcome
-console.log(await call(small.value, '192.0.2.3')); // 429 limit_exceeded
-console.log(await call(large.value, '192.0.2.3')); // 200 welcome
+console.log(await call(value, '192.0.2.1')); // 200 welcome
+console.log(await call(value, '192.0.2.2')); // 200 welcome
+console.log(await call(value, '192.0.2.3')); // 429 limit_exceeded
+
+// Raising the limit adds to what is left.
+await tokens.patch('ada', id, { limits: { addresses: ['192.0.2.0/24'], uses: 3 } });
+console.log(await call(value, '192.0.2.1')); // 200 welcome
+console.log(await call(value, '192.0.2.1')); // 429 limit_exceeded
+
+await tokens.patch('ada', id, { limits: { addresses: ['10.0.0.0/8'] } });
+console.log(await call(value, '192.0.2.1')); // 403 address_denied
 
 // The limiter in front counts all calls of an address, also those without a valid token.
-for (let i = 0; i < 4; i++) await call('guess', '203.0.113.9');
+for (let i = 0; i < 8; i++) await call('guess', '203.0.113.9');
 console.log(await call('guess', '203.0.113.9')); // 429 too many requests from your address
-console.log(await call(large.value, '192.0.2.4')); // 200 welcome
 
 server.close();
-await tokens.close();
+await tokens.close(); // gives back what was leased

@@ -1,0 +1,79 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { inputError, nearest, usageError } from '../../terminal/errors.ts';
+import { columns } from '../../terminal/layout.ts';
+import { command } from '../command.ts';
+
+/** The documentation, seen from `dist` in the package, and from this file in the repository. */
+const PLACES = ['../docs/', '../../../../docs/'];
+
+/** Prints a page of the documentation as it is written, in Markdown. */
+export const DOCS = command({
+  name: 'docs',
+  operands: ['PAGE?'],
+  summary: 'prints a page of the documentation',
+  about: `PAGE is the name of a page, such as express or guides/express. Without it, all pages are
+listed.`,
+  flags: {},
+  json: '{ page, text } where text is Markdown; without PAGE [{ page, title }]',
+  exits: { 0: 'the page exists', 1: 'the documentation is missing' },
+  example: {
+    call: 'docs express',
+    output: `# Express
+
+Mount the token service, and put the guard in front of your routes.
+…`,
+  },
+  async run([name]) {
+    const pages = pagesIn(docsFolder());
+    if (name === undefined) {
+      const list = [...pages].map(([page, text]) => ({ page, title: titleOf(text) }));
+      return { text: columns(list.map(({ page, title }) => [page, title])), json: list };
+    }
+    const page = [...pages.keys()].find((each) => each === name || each.endsWith(`/${name}`));
+    if (page === undefined) throw unknownPage(name, [...pages.keys()]);
+    const text = (pages.get(page) as string).trimEnd();
+    return { text, json: { page, text } };
+  },
+});
+
+/**
+ * Where the documentation is.
+ *
+ * @throws {CliError} if it is not beside this program
+ */
+export function docsFolder(): URL {
+  const places = PLACES.map((place) => new URL(place, import.meta.url));
+  const folder = places.find((place) => existsSync(new URL('errors.md', place)));
+  if (folder !== undefined) return folder;
+  throw inputError('the documentation is not beside this program; install the package again');
+}
+
+/** The folders of pages, `.` for those that are in none. Others belong to the site, or are made for it. */
+const FOLDERS = ['.', 'concepts', 'guides', 'service', 'security'];
+
+/** The pages by their names. */
+function pagesIn(docs: URL): ReadonlyMap<string, string> {
+  const pages = FOLDERS.flatMap((folder) => {
+    const place = new URL(`${folder}/`, docs);
+    const names = existsSync(place) ? readdirSync(place).sort() : [];
+    return names
+      .filter((name) => name.endsWith('.md') && name !== 'index.md')
+      .map((name): [string, string] => [
+        `${folder}/${name.slice(0, -'.md'.length)}`.replace('./', ''),
+        readFileSync(new URL(name, place), 'utf8').replace(/^---\n.*?\n---\n+/s, ''),
+      ]);
+  });
+  return new Map(pages);
+}
+
+function titleOf(page: string): string {
+  return /^# (.*)$/m.exec(page)?.[1] ?? '';
+}
+
+/** Never repeats the word, which may be a value that was pasted. */
+function unknownPage(name: string, pages: readonly string[]): Error {
+  const names = pages.flatMap((page) => [page.slice(page.lastIndexOf('/') + 1), page]);
+  const known = nearest(name.toLowerCase(), names);
+  const hint = known === undefined ? '.' : `; did you mean ${known}?`;
+  return usageError(`there is no such page${hint} tokenwright docs lists all pages`);
+}
