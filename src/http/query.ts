@@ -3,7 +3,7 @@ import { MAX_REVIEWED_DAYS, MAX_WIRE_PAGE_TOKENS } from '../bounds.ts';
 import { isTokenError } from '../errors.ts';
 import { described, fields, readInput } from '../inputs/schemas.ts';
 import type { ListInput } from '../inputs/types.ts';
-import { editDistance } from '../scope/distance.ts';
+import { misspelledName } from '../scope/nearest.ts';
 import { shownName } from '../text/wording.ts';
 import { HttpError } from './errors.ts';
 import { ID_PATTERN } from './wire.ts';
@@ -85,9 +85,6 @@ function numberText(name: string, max: number) {
   const isNumber = (text: string) => /^[1-9]\d{0,3}$/.test(text) && Number(text) <= max;
   return z.pipe(z.string().check(z.refine(isNumber, { error })), z.transform(Number));
 }
-
-/** More edits than a misspelled name of a parameter has. With two, `page` would be `name`. */
-const tooManyEdits = ({ length }: string) => (length > 4 ? 3 : 2);
 
 /** An empty `scope` or `name` filters nothing. */
 export function withoutEmpty({ scope, name, ...filter }: Filter): Filter {
@@ -177,11 +174,7 @@ function listedIn(query: URLSearchParams): Readonly<Record<string, readonly stri
 function refuseMisspelled(name: string, known: readonly string[]): void {
   if (known.includes(name) || (known.includes(LISTED) && LISTED_NAME.test(name))) return;
   // In a name such as `limit[]`, the part before the bracket is misspelled or not.
-  const text = name.replace(/\[.*/s, '').toLowerCase();
-  const meant = known.find((other) => {
-    const most = tooManyEdits(other);
-    return editDistance(text, other.toLowerCase(), most) < most;
-  });
+  const meant = misspelledName(name.replace(/\[.*/s, ''), known);
   if (meant === undefined) return;
   throw new HttpError(
     'invalid_request',

@@ -226,7 +226,7 @@ export function isCatalog(value: unknown): value is ScopeCatalog {
 }
 
 /** What each store must have. */
-export const STORE_METHODS = [
+const STORE_METHODS = [
   'insert',
   'count',
   'find',

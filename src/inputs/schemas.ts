@@ -17,10 +17,10 @@ import {
 } from '../bounds.ts';
 import { isTokenError, TokenError, type TokenErrorCode, unreadableOption } from '../errors.ts';
 import { readBlock } from '../limits/addresses.ts';
-import { editDistance } from '../scope/distance.ts';
 import { recallScope } from '../scope/grammar.ts';
 import { parseScope, type Scope } from '../scope/index.ts';
 import { parsedMembers, parseScopes } from '../scope/list.ts';
+import { nearestName } from '../scope/nearest.ts';
 import { durationMessage, secondsMessage, shown, shownBlock, shownName } from '../text/wording.ts';
 import { inTurns } from '../time/deadline.ts';
 import { parseDuration } from '../time/duration.ts';
@@ -587,7 +587,7 @@ function unknownMessage(
   place: string,
 ): string {
   const names = unknown.slice(0, MAX_COMPARED_NAMES);
-  const close = names.map((name) => nearestOf(name, known));
+  const close = names.map((name) => nearestName(name, known));
   // A name that looks misspelled comes first, because its hint helps.
   const index = Math.max(
     0,
@@ -597,21 +597,4 @@ function unknownMessage(
   const of = place === '' ? '' : ` of ${place}`;
   const hint = close[index] === undefined ? '' : `; did you mean ${close[index]}?`;
   return `unknown member ${name}${of}${hint} (known: ${known.join(', ')})`;
-}
-
-function nearestOf(name: string, known: readonly string[]): string | undefined {
-  const text = name.slice(0, 32).toLowerCase();
-  const words = text.replaceAll(/[_-]/g, '');
-  const same = known.find((member) => member.toLowerCase() === words);
-  if (same !== undefined) return same;
-  // For example ttl for ttlSeconds, or the reverse.
-  const longer = known.find((member) => isBeginning(text, member) || isBeginning(member, text));
-  if (longer !== undefined) return longer;
-  const distances = known.map((member) => editDistance(text, member.toLowerCase(), 32));
-  const least = Math.min(...distances);
-  return least <= Math.max(2, text.length / 2) ? known[distances.indexOf(least)] : undefined;
-}
-
-function isBeginning(short: string, long: string): boolean {
-  return short.length >= 3 && long.toLowerCase().startsWith(short.toLowerCase());
 }

@@ -5,6 +5,7 @@ import { parseScope, type Scope, safeParseScope, toScope } from './grammar.ts';
 import { type LintFinding, lint } from './lint.ts';
 import { parsingScopes, readMembers, scopesRequired, toList, tooManyScopes } from './list.ts';
 import { ScopeLookup } from './lookup.ts';
+import { suggestions } from './nearest.ts';
 import { OverlapIndex, patternsOf } from './overlap.ts';
 import {
   type ReadRequest,
@@ -16,7 +17,6 @@ import {
 import { EntryRoutes, foldEntries } from './routes.ts';
 import { ScopeSet } from './set.ts';
 import { atOnce, inSteps, type Steps } from './steps.ts';
-import { suggestions } from './suggest.ts';
 
 /** The result of {@link ScopeCatalog.expand}. */
 export interface Expansion {

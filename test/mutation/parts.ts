@@ -28,8 +28,8 @@ export const PARTS = {
     tests: ['test/scope/{overlap,removal,catalog,set}.test.ts'],
   },
   catalog: {
-    mutate: ['src/scope/{catalog,list,lint,suggest,distance}.ts'],
-    tests: ['test/scope/{catalog,list,lint,suggest,distance}.test.ts'],
+    mutate: ['src/scope/{catalog,list,lint,nearest}.ts'],
+    tests: ['test/scope/{catalog,list,lint,nearest}.test.ts'],
   },
   diff: { mutate: ['src/scope/diff.ts'], tests: ['test/scope/diff.test.ts'] },
   typed: { mutate: ['src/scope/typed.ts'], tests: ['test/scope/typed.test.ts'] },

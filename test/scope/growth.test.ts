@@ -1,5 +1,4 @@
 import { describe, expect, it, vi } from 'vitest';
-import { editDistance } from '../../src/scope/distance.ts';
 import { scopeFilter } from '../../src/scope/filter.ts';
 import { isScope } from '../../src/scope/grammar.ts';
 import {
@@ -14,6 +13,7 @@ import {
   ScopeSet,
   safeParseScope,
 } from '../../src/scope/index.ts';
+import { editDistance } from '../../src/scope/nearest.ts';
 import { removingScopes } from '../../src/scope/removal.ts';
 import { atOnce } from '../../src/scope/steps.ts';
 

@@ -25,8 +25,8 @@ describe('an unknown member', () => {
     ['ofTheTokenMetadata', undefined],
     ['nmae', 'name'],
     ['enma', undefined],
-    ['wxyzdata', 'metadata'],
-    ['vwxyzata', undefined],
+    ['wxtadata', 'metadata'],
+    ['wxyadata', undefined],
     ['x'.repeat(100), undefined],
   ])('%s gets the suggestion %s', async (name, meant) => {
     expect(hintIn(await messageFor({ [name]: 1 }))).toBe(meant);

@@ -1,9 +1,9 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
+import { nearestName } from '../../scope/nearest.ts';
 import { setTimeout } from '../../time/timers.ts';
 import { theLog } from '../server/logs/log.ts';
-import { isServiceLink } from '../server/service-links.ts';
-import { VARIABLES } from '../server/settings.ts';
-import { nearest, usageError } from '../terminal/errors.ts';
+import { isServiceLink, VARIABLES } from '../server/settings.ts';
+import { usageError } from '../terminal/errors.ts';
 import {
   count,
   type Example,
@@ -219,7 +219,7 @@ function parseWords(
   } catch (error) {
     const [message = ''] = (error as Error).message.split(/\. |\.?\n/);
     const unknown = /^Unknown option '--([^']+)'$/.exec(message)?.[1];
-    const known = unknown === undefined ? undefined : nearest(unknown, Object.keys(flags));
+    const known = unknown === undefined ? undefined : nearestName(unknown, Object.keys(flags));
     const hint = known === undefined ? '' : `; did you mean --${known}?`;
     // The unexpected argument may be a password: never repeat it.
     throw usageError(`${message.replace(/^(Unexpected argument) .*/, '$1')}${hint}; ${see}`);
@@ -282,7 +282,7 @@ export function checkVariables(environment: Readonly<Record<string, string | und
     if (!name.startsWith(PREFIX) || !value || VARIABLES.includes(name)) continue;
     if (isServiceLink(name, value)) continue;
     const ends = VARIABLES.map((variable) => variable.replace(PREFIX, ''));
-    const meant = nearest(name.slice(PREFIX.length), ends);
+    const meant = nearestName(name.slice(PREFIX.length), ends);
     const hint =
       meant === undefined
         ? 'see tokenwright serve --help for those that there are'

@@ -1,9 +1,10 @@
 #!/usr/bin/env node
 import packageJson from '../../../package.json' with { type: 'json' };
+import { nearestName } from '../../scope/nearest.ts';
 import { theLog } from '../server/logs/log.ts';
 import { SERVE_FLAGS } from '../server/settings.ts';
 import { describeError } from '../terminal/error-message.ts';
-import { CliError, nearest, usageError } from '../terminal/errors.ts';
+import { CliError, usageError } from '../terminal/errors.ts';
 import {
   columns,
   indent,
@@ -133,7 +134,7 @@ function unknownCommand([first, second]: readonly string[]): CliError {
 function hintOf(word: string | undefined, names: readonly string[]): string {
   const same = SYNONYMS.get(word ?? '');
   const isSame = same !== undefined && names.includes(same);
-  const known = isSame || word === undefined ? same : nearest(word, names);
+  const known = isSame || word === undefined ? same : nearestName(word, names);
   return known === undefined ? '' : ` (did you mean ${known}?)`;
 }
 

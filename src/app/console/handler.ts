@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod/mini';
-import { type PublicFile, publicFile, publicHandler } from '../../http/public-file.ts';
+import { type PublicFile, pageFiles, publicHandler } from '../../http/public-file.ts';
 import type { HttpRequest } from '../../http/request.ts';
 import { COMMON_HEADERS, type WholeResponse } from '../../http/responses.ts';
 import { checkOptions, readBy, strict } from '../../inputs/schemas.ts';
@@ -99,21 +99,13 @@ export interface TokenConsole {
   readonly basePath: string;
 }
 
-/**
- * Allows only the page's own files, and calls to its own origin. Text cannot become code or markup.
- */
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "connect-src 'self'",
-  "img-src 'self' data:",
-  "frame-ancestors 'none'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join('; ');
+// Text cannot become code or markup.
+const { file, immutable } = pageFiles(
+  ["require-trusted-types-for 'script'", "trusted-types 'none'"],
+  {
+    'cross-origin-opener-policy': 'same-origin',
+  },
+);
 
 /**
  * Serves a page on which people see, make, narrow, rotate and revoke their tokens.
@@ -135,7 +127,7 @@ export function tokenConsole(options: TokenConsoleOptions): TokenConsole {
 function answersOf(given: TokenConsoleOptions): (request: HttpRequest) => WholeResponse {
   const { basePath } = given;
   const assets = [...pageAssets(), ...textsAsset(given.texts)];
-  const pageWith = (files: string) => fileOf(pageText(given, assets, files), 'text/html');
+  const pageWith = (files: string) => file(pageText(given, assets, files), 'text/html');
   const answers = new Map<string, PublicFile>([
     // A browser takes the last part of an address without a slash for a file, not for a folder.
     ['', pageWith(basePath.slice(basePath.lastIndexOf('/') + 1))],
@@ -143,7 +135,7 @@ function answersOf(given: TokenConsoleOptions): (request: HttpRequest) => WholeR
     // The hash in their names changes with their content, so browsers may keep them forever.
     ...assets.map(({ name, type, text }): [string, PublicFile] => [
       `/${name}`,
-      fileOf(text, type, { 'cache-control': 'public, max-age=31536000, immutable' }),
+      immutable(text, type),
     ]),
   ]);
   const cutOff = pageWith(basePath);
@@ -156,23 +148,10 @@ function answersOf(given: TokenConsoleOptions): (request: HttpRequest) => WholeR
   };
 }
 
-function fileOf(
-  text: string,
-  type: string,
-  more: Readonly<Record<string, string>> = {},
-): PublicFile {
-  return publicFile(text, {
-    ...more,
-    'content-type': `${type}; charset=utf-8`,
-    'content-security-policy': POLICY,
-    'cross-origin-opener-policy': 'same-origin',
-  });
-}
-
-function respond(request: HttpRequest, file: PublicFile | undefined): WholeResponse {
+function respond(request: HttpRequest, found: PublicFile | undefined): WholeResponse {
   const { method } = request;
-  if (file === undefined) return refuse(404, 'There is nothing at this address.\n');
-  if (method === 'GET' || method === 'HEAD') return file(request);
+  if (found === undefined) return refuse(404, 'There is nothing at this address.\n');
+  if (method === 'GET' || method === 'HEAD') return found(request);
   return refuse(405, 'This address takes GET and HEAD.\n', { allow: 'GET, HEAD' });
 }
 

@@ -1,9 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import { isTokenError } from '../../errors.ts';
-import { forwardedAddress } from '../../http/forwarded-address.ts';
-import type { GuardedRequest } from '../../http/guard/guard.ts';
+import { forwardedAddress, type GuardedRequest, remoteAddress } from '../../http/index.ts';
 import { ownForms } from '../../http/request.ts';
-import { remoteAddress } from '../../http/sign-in/login-limiter.ts';
+import { isTokenError } from '../../index.ts';
 import { usageError } from '../terminal/errors.ts';
 import type { ServeSettings } from './settings.ts';
 

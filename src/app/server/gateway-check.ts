@@ -1,20 +1,19 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { DEFAULT_SEND_TIMEOUT_MS } from '../../bounds.ts';
-import { isTokenError } from '../../errors.ts';
-import { StacklessError } from '../../http/error-reporter.ts';
 import {
   type BearerGuard,
   type BearerGuardOptions,
   bearerGuard,
   type GuardOutcome,
-} from '../../http/guard/guard.ts';
-import { sendByNode, sendResponse } from '../../http/node/sending.ts';
+  sendResponse,
+} from '../../http/index.ts';
+import { sendByNode } from '../../http/node/sending.ts';
 import { COMMON_HEADERS } from '../../http/responses.ts';
-import type { TokenService } from '../../service.ts';
+import { isTokenError, type TokenService } from '../../index.ts';
 import { usageError } from '../terminal/errors.ts';
 import { clientOfGateway } from './client-address.ts';
 import { rootNameOf } from './files/catalog-files.ts';
-import type { Page } from './pages/pages.ts';
+import type { Page } from './pages.ts';
 import type { ServeSettings } from './settings.ts';
 
 export type Gateway = NonNullable<ServeSettings['check']>;
@@ -82,7 +81,9 @@ export function gatewayCheck(options: GatewayCheckOptions): Page | undefined {
   if (check === undefined) return undefined;
   const rootName = rootNameOf(granularity);
   const clientAddress = clientOfGateway(options);
-  const onUnknown = () => onError?.(new StacklessError(UNKNOWN_ADDRESS));
+  // A stack would only show where it was noticed.
+  const unknown = Object.assign(new Error(UNKNOWN_ADDRESS), { stack: `Error: ${UNKNOWN_ADDRESS}` });
+  const onUnknown = () => onError?.(unknown);
   const shared = {
     tokens,
     rootName,

@@ -1,108 +1,110 @@
 import type { AddressInfo } from 'node:net';
-import type { FixedAccount } from '../../http/sign-in/basic-auth.ts';
+import { isIPv4 } from 'node:net';
 import type { ScopeCatalog } from '../../scope/index.ts';
-import { firstAccountFile } from './files/account-files.ts';
-import { keyFileOf, otherKeysHint } from './files/key-file.ts';
+import { otherKeysHint } from './files/key-file.ts';
+import type { FirstAccount } from './files/service-files.ts';
 import { urlOf } from './listen.ts';
-import { CONSOLE } from './pages/console-page.ts';
-import type { ServeSettings } from './settings.ts';
+import type { Greeting } from './logs/log.ts';
+import { CONSOLE } from './pages.ts';
 
 /** The facts that `serve` prints when it is ready. */
 export interface GreetingFacts {
-  readonly settings: ServeSettings;
-  readonly catalog: ScopeCatalog;
+  readonly address: AddressInfo;
+  /** The data folder. */
+  readonly data: string;
+  readonly keyPath: string;
   readonly storeName: string;
   /** Absent if uses are not recorded. */
   readonly usageName: string | undefined;
-  readonly address: AddressInfo;
-  readonly accounts: readonly FixedAccount[];
-  /** The password of an account that was just made. */
-  readonly password: string | undefined;
-  /** Where the metrics are; absent if they are off. */
-  readonly metricsAt: string | undefined;
-}
-
-/** What `serve` says when it is ready, for people and for programs. */
-export interface Greeting {
-  /** With a first call to copy. */
-  readonly text: string;
-  readonly message: string;
-  /** The members of the message in a JSON log. */
-  readonly members: Readonly<Record<string, unknown>>;
+  readonly catalog: ScopeCatalog;
+  readonly isExample: boolean;
+  /** The names of those who may sign in. */
+  readonly users: readonly string[];
+  /** Absent if the accounts are given. */
+  readonly firstAccount: FirstAccount | undefined;
+  readonly hasConsole: boolean;
+  /** The paths that it serves besides those that manage tokens. */
+  readonly paths: readonly string[];
 }
 
 export function greeting(facts: GreetingFacts): Greeting {
-  const { settings, catalog, storeName, usageName, address, accounts, password } = facts;
-  const url = urlOf(address);
+  const { data, keyPath, storeName, usageName, catalog, users, hasConsole, paths } = facts;
+  const url = urlOf(facts.address);
+  const password = facts.firstAccount?.password;
   return {
     text: textOf(facts, url),
     message: `tokenwright listens on ${url}`,
     members: {
       url,
-      data: settings.data,
-      keys: keyFileOf(settings),
+      data,
+      keys: keyPath,
       store: storeName,
       usage: usageName ?? null,
       scopes: catalog.size,
-      accounts: accounts.map(({ username }) => username),
-      console: settings.console === 'on' ? url + CONSOLE : null,
-      pages: pathsOf(facts),
+      accounts: users,
+      console: hasConsole ? url + CONSOLE : null,
+      pages: paths,
       ...(password !== undefined && { password }),
     },
   };
 }
 
 function textOf(facts: GreetingFacts, url: string): string {
-  const { settings, catalog, storeName, usageName, accounts, password } = facts;
-  const { data } = settings;
+  const { data, keyPath, storeName, usageName, catalog, users, hasConsole } = facts;
   const scopes = catalog.toArray();
   const first = scopes.find((scope) => scope.startsWith('GET:')) ?? scopes[0];
-  const user = accounts[0]?.username ?? '';
+  const user = users[0] ?? '';
+  const password = facts.firstAccount?.password;
   const credentials = password === undefined ? user : `${user}:${password}`;
-  const keys = keyFileOf(settings);
-  const other = otherKeysHint(keys);
-  const source = settings.catalog.length === 0 ? ' of an example; give yours with --catalog' : '';
+  const other = otherKeysHint(keyPath);
+  const source = facts.isExample ? ' of an example; give yours with --catalog' : '';
+  const steps =
+    hasConsole && password !== undefined
+      ? `Sign in to the console as ${user} with that password, or make a first call:`
+      : 'A first call:';
   return `tokenwright listens on ${url}
 
   data      ${data}
-  keys      ${keys}${other === undefined ? '' : `; ${other}`}
+  keys      ${keyPath}${other === undefined ? '' : `; ${other}`}
   store     ${storeName}
   usage     ${usageName ?? 'not recorded'}
   catalog   ${catalog.size} scopes${source}
-  accounts  ${accounts.map(({ username }) => username).join(', ')}${passwordNote(facts)}
-  console   ${settings.console === 'on' ? url + CONSOLE : 'off'}
-  also      ${pathsOf(facts).join(', ')}
+  accounts  ${users.join(', ')}${passwordNote(facts.firstAccount)}
+  console   ${hasConsole ? url + CONSOLE : 'off'}
+  also      ${facts.paths.join(', ')}
 
-${firstSteps(facts)}
+${steps}
 
   curl -u '${credentials}' -H 'Content-Type: application/json' \\
     -d '{"scopes":["${first}"],"ttl":3600}' ${url}/token
 `;
 }
 
-/** Tells a person where to begin: with the console, if this start shows a password. */
-function firstSteps({ settings, accounts, password }: GreetingFacts): string {
-  if (settings.console === 'off' || password === undefined) return 'A first call:';
-  return `Sign in to the console as ${accounts[0]?.username} with that password, or make a first call:`;
+function passwordNote(first: FirstAccount | undefined): string {
+  if (first === undefined) return '';
+  return first.password === undefined
+    ? ` (its password was shown on the first start; for a new one delete ${first.path})`
+    : `, password ${first.password} (made now, not shown again)`;
 }
 
-/** The paths that it serves besides those that manage tokens. */
-function pathsOf({ settings, metricsAt }: GreetingFacts): string[] {
-  const { introspection, revocation, derivation, docs } = settings;
+/**
+ * Lists risks of its address that do not stop the service: their fix is a decision of its operator.
+ *
+ * @param isTrial whether it looks like a first look, but for its address
+ */
+export function addressWarnings(
+  { address }: AddressInfo,
+  { isExample, isTrial }: { readonly isExample: boolean; readonly isTrial: boolean },
+): string[] {
+  const isLocal = address === '::1' || (isIPv4(address) && address.startsWith('127.'));
+  const warnings = isLocal
+    ? []
+    : [
+        `it listens on ${address}, which other machines can reach, and speaks plain HTTP; put a proxy with TLS in front of it`,
+      ];
+  if (!isExample || (isTrial && isLocal)) return warnings;
   return [
-    '/healthz',
-    '/readyz',
-    ...(metricsAt === undefined ? [] : [metricsAt]),
-    ...(introspection.length > 0 ? ['/introspect'] : []),
-    ...(revocation ? ['/revoke'] : []),
-    ...(derivation ? ['/token/derive'] : []),
-    ...(docs ? ['/docs'] : []),
+    ...warnings,
+    'tokens can have only the scopes of an example, acme.example, because no catalog is given; give yours with --catalog (TOKENWRIGHT_CATALOG)',
   ];
-}
-
-function passwordNote({ settings, password }: GreetingFacts): string {
-  if (settings.accounts.length > 0) return '';
-  return password === undefined
-    ? ` (its password was shown on the first start; for a new one delete ${firstAccountFile(settings.data)})`
-    : `, password ${password} (made now, not shown again)`;
 }

@@ -1,7 +1,6 @@
-import { isTokenError } from '../../errors.ts';
 import { type HttpResponse, jsonResponse } from '../../http/responses.ts';
-import type { TokenService } from '../../service.ts';
-import { madeOnceATurn, type Page, publicJsonPage, publicPage } from './pages/pages.ts';
+import { isTokenError, type TokenService } from '../../index.ts';
+import { madeOnceATurn, type Page, publicJsonPage, publicPage } from './pages.ts';
 
 /** Why the service should get no calls now. */
 type Trouble = 'stopping' | 'store_unavailable' | 'store_corrupt';

@@ -1,4 +1,4 @@
-import { TokenError } from '../../errors.ts';
+import { TokenError } from '../../index.ts';
 
 /**
  * Loads a package that only some settings need, and that people install beside tokenwright.

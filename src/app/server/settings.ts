@@ -9,8 +9,7 @@ import {
   MAX_TOKENS_PER_ACCOUNT,
   MIN_PASSWORD_LENGTH,
 } from '../../bounds.ts';
-import { isTokenError } from '../../errors.ts';
-import { type ForeignFormat, formats } from '../../values/foreign.ts';
+import { type ForeignFormat, formats, isTokenError } from '../../index.ts';
 import { usageError } from '../terminal/errors.ts';
 import {
   ACCOUNTS,
@@ -27,7 +26,6 @@ import {
   wholeNumber,
 } from '../terminal/kinds.ts';
 import { type HelpRow, helpRows } from '../terminal/layout.ts';
-import { isServiceLink } from './service-links.ts';
 
 type Maker = (rest: string) => ForeignFormat;
 
@@ -147,7 +145,7 @@ const SETTINGS = {
     variable: 'TOKENWRIGHT_STORE_WAIT',
     kind: wholeNumber(0, MAX_STORE_WAIT_SECONDS),
     default: 30,
-    help: 'how long to try again while the database cannot be reached at the start, {values}; default {default}',
+    help: 'how long to retry at the start while the database cannot be reached, {values}; default {default}',
   },
   table: {
     flag: '--table NAME',
@@ -159,7 +157,7 @@ const SETTINGS = {
     variable: 'TOKENWRIGHT_USAGE',
     kind: choice('on', 'off'),
     default: 'on',
-    help: 'whether to record how often each token is used, and when last: {values}; default {default}. The counts are beside the tokens; with SQLite in usage.db, in the same folder',
+    help: 'whether to record how often each token is used, and when last: {values}; default {default}. The counts are kept with the tokens; with SQLite, in usage.db of the same folder',
   },
   keys: {
     flag: '--keys FILE',
@@ -178,7 +176,7 @@ const SETTINGS = {
     variable: 'TOKENWRIGHT_GRANULARITY',
     kind: choice('operation', 'prefix'),
     default: 'operation',
-    help: 'what a scope of an OpenAPI document stands for: one operation; or, with prefix, all with the same path up to the first template. Default {default}',
+    help: 'what each scope of an OpenAPI document covers: one operation, or, with prefix, all operations with the same path up to the first template. Default {default}',
   },
   accounts: {
     flag: '--account USER:PASSWORD',
@@ -231,14 +229,14 @@ const SETTINGS = {
     variable: 'TOKENWRIGHT_REVOCATION',
     kind: SWITCH,
     default: false,
-    help: 'bearers may revoke their token, at /revoke (RFC 7009)',
+    help: 'let bearers revoke their token at /revoke (RFC 7009)',
   },
   derivation: {
     flag: '--derivation',
     variable: 'TOKENWRIGHT_DERIVATION',
     kind: SWITCH,
     default: false,
-    help: 'bearers may make narrower tokens from theirs, at /token/derive',
+    help: 'let bearers derive narrower tokens from theirs at /token/derive',
   },
   check: {
     flag: '--check GATEWAY',
@@ -272,20 +270,20 @@ const SETTINGS = {
     variable: 'TOKENWRIGHT_PATH_TOKENS',
     kind: choice('any', 'id-only'),
     default: 'any',
-    help: 'what stands for a token in an address: any, or id-only, since addresses end up in logs',
+    help: 'how a path may name a token: any, or id-only, which refuses values there, since paths end up in logs',
   },
   trustProxy: {
     flag: '--trust-proxy BLOCK',
     variable: 'TOKENWRIGHT_TRUST_PROXY',
     kind: LIST,
     default: [],
-    help: 'behind proxies: the address or CIDR block of one, as 10.0.0.0/8; repeatable. What they append to X-Forwarded-For, or to the header of --client-header, says where a call comes from',
+    help: 'behind proxies: the address or CIDR block of one, such as 10.0.0.0/8; repeatable. What they append to X-Forwarded-For, or to the header of --client-header, says where a call comes from',
   },
   clientHeader: {
     flag: '--client-header NAME',
     variable: 'TOKENWRIGHT_CLIENT_HEADER',
     kind: HEADER,
-    help: 'behind a proxy: the header in which it names the client, as X-Real-IP. Without --trust-proxy, the header is trusted from any sender. Without both, all callers of a proxy count as one when passwords are wrong, and --check refuses tokens that are restricted to certain addresses',
+    help: 'behind a proxy: the header in which it names the client, such as X-Real-IP. Without --trust-proxy, the header is trusted from any sender. Without both, all callers of a proxy count as one when passwords are wrong, and --check refuses tokens that are restricted to certain addresses',
   },
   maxTtl: {
     flag: '--max-ttl TIME',
@@ -339,25 +337,25 @@ const SETTINGS = {
     variable: 'TOKENWRIGHT_METRICS',
     kind: SWITCH,
     default: false,
-    help: 'counts and times for Prometheus at /metrics, for everybody; needs the package prom-client',
+    help: 'metrics for Prometheus at /metrics, open to everybody; needs the package prom-client',
   },
   metricsPort: {
     flag: '--metrics-port [HOST:]PORT',
     variable: 'TOKENWRIGHT_METRICS_PORT',
     kind: PLACE,
-    help: 'the same on a port of its own instead of the one of --port, so that callers cannot reach it. Without a host, it is that of --host',
+    help: 'serve the metrics on a separate port, so that callers cannot reach them. Without a host, on the one of --host',
   },
   log: {
     flag: '--log FORM',
     variable: 'TOKENWRIGHT_LOG',
     kind: choice('text', 'json', 'off'),
     default: 'text',
-    help: 'what it writes: {values}. json is one object in a line on standard output, also for each request; it needs the package pino. off is nothing after the start. Default {default}',
+    help: 'the format of the log: {values}. json writes one object per line to standard output, also for each request. off writes nothing after the start. Default {default}',
   },
   audit: {
     flag: '--audit FILE',
     variable: 'TOKENWRIGHT_AUDIT',
-    help: 'write sign-ins, shown values and changes to this file, one JSON object in a line; - is standard output',
+    help: 'write sign-ins, shown values and changes to this file, one JSON object per line; - is standard output',
   },
   acceptLegacyBody: {
     flag: '--accept-legacy-body',
@@ -428,6 +426,21 @@ export function readVariable(
   name: keyof typeof OTHER_VARIABLES | 'TOKENWRIGHT_STORE',
 ): string | undefined {
   return variableIn(process.env, name);
+}
+
+/**
+ * Names of variables that Kubernetes and Docker set in each container for every service that it may
+ * call, by the name of the service: `tokenwright-metrics` makes `TOKENWRIGHT_METRICS_PORT`.
+ */
+const LINK_NAME = /_(?:SERVICE_HOST|SERVICE_PORT|PORT_\d+_(?:TCP|UDP|SCTP)|ENV)(?:_|$)/;
+const LINK_PORT = /^(?:tcp|udp|sctp):\/\/\S+:\d{1,5}$/;
+
+/** Whether a variable describes a service that happens to be named like ours, and is not a setting. */
+export function isServiceLink(name: string, value: string): boolean {
+  if (LINK_NAME.test(name)) return true;
+  // Docker gives the path of a link, such as /web/tokenwright.
+  if (name.endsWith('_NAME')) return value.startsWith('/');
+  return name.endsWith('_PORT') && LINK_PORT.test(value);
 }
 
 /** A variable, unless it is empty or describes a service of the cluster. */

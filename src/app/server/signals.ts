@@ -2,9 +2,8 @@ import { closeSync, openSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { describeError } from '../terminal/error-message.ts';
 import { count } from '../terminal/layout.ts';
-import type { ServiceFiles } from './files/service-files.ts';
-import { theLog } from './logs/log.ts';
-import { warn } from './start-checks.ts';
+import type { Reloaded } from './files/service-files.ts';
+import { theLog, warn } from './logs/log.ts';
 
 /** A process that a signal ends has this exit code, plus the number of the signal. */
 const SIGNAL_EXIT = 128;
@@ -14,7 +13,7 @@ export interface Signals {
   /** Sets the function that ends the process in order, on SIGTERM and SIGINT. */
   onEnd(end: () => Promise<void>): void;
   /** Sets the function that reads the files again, on SIGHUP. If it rejects, nothing changes. */
-  onHangup(reload: () => Promise<ServiceFiles>): void;
+  onHangup(reload: () => Promise<Reloaded>): void;
 }
 
 /**
@@ -28,7 +27,7 @@ export interface Signals {
  */
 export function listenForSignals(): Signals {
   let end: (() => Promise<void>) | undefined;
-  let reload: (() => Promise<ServiceFiles>) | undefined;
+  let reload: (() => Promise<Reloaded>) | undefined;
   let reloads = Promise.resolve();
   const handle = (_: NodeJS.Signals, number: number) => {
     if (end === undefined) process.exit(SIGNAL_EXIT + number);
@@ -62,7 +61,7 @@ function isTerminalClosed(): boolean {
   }
 }
 
-async function runReload(reload: () => Promise<ServiceFiles>): Promise<void> {
+async function runReload(reload: () => Promise<Reloaded>): Promise<void> {
   try {
     const { keys, catalog, accounts } = await reload();
     const parts = [count(keys.length, 'key'), count(catalog.size, 'scope')];

@@ -1,45 +1,25 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
 import { HEADERS_TIMEOUT_MS, REQUEST_TIMEOUT_MS, SHUTDOWN_MS } from '../../bounds.ts';
-import { gracefulStop } from '../../http/node/graceful-stop.ts';
-import { doctor, type StoreFinding } from '../../ports/token-store.ts';
-import type { TokenService } from '../../service.ts';
+import { gracefulStop } from '../../http/index.ts';
+import { doctor, type KeyOptions, type StoreFinding, type TokenService } from '../../index.ts';
 import { setTimeout } from '../../time/timers.ts';
-import type { KeyOptions } from '../../values/keys.ts';
-import { describeError } from '../terminal/error-message.ts';
 import { maskAlso } from '../terminal/masking.ts';
-import { loadCatalog } from './files/catalog-files.ts';
-import { makeFolder } from './files/private-file.ts';
-import {
-  accountsAtStart,
-  accountsOf,
-  existingKeys,
-  newKeys,
-  PasswordHashes,
-  readAgain,
-} from './files/service-files.ts';
-import { Generations } from './generations.ts';
-import { type GreetingFacts, greeting } from './greeting.ts';
+import { weakKeys } from './files/key-file.ts';
+import { addressWarnings, type GreetingFacts, greeting } from './greeting.ts';
 import { Health } from './health.ts';
 import { listenOn } from './listen.ts';
-import { LiveService } from './live-service.ts';
-import { type Audit, openAudit } from './logs/audit.ts';
-import { openJsonLog } from './logs/json-log.ts';
-import { type Log, SILENT_LOG, TEXT_LOG, theLog, useLog } from './logs/log.ts';
-import { Monitoring } from './metrics/monitoring.ts';
-import { type ServeSettings, serviceOptions } from './settings.ts';
-import { listenForSignals } from './signals.ts';
-import { refuseOpenSecrets, startWarnings, warn, warnOfProxy } from './start-checks.ts';
-import {
-  messageOf,
-  openWithRetry,
-  requireSqlite,
-  type StoreTarget,
-  storeTarget,
-} from './stores/open.ts';
+import { jsonLog, SILENT_LOG, TEXT_LOG, theLog, useLog, warn } from './logs/log.ts';
+import { type Parts, partsOf } from './parts.ts';
+import { ReloadableService } from './reload.ts';
+import type { ServeSettings } from './settings.ts';
+import { listenForSignals, type Signals } from './signals.ts';
+import { messageOf, openWithRetry } from './stores/open.ts';
 import { serviceStores } from './stores/service-stores.ts';
 import type { UsageTarget } from './stores/usage.ts';
+
+const LOGS = { text: () => TEXT_LOG, json: () => jsonLog(), off: () => SILENT_LOG };
 
 /** Open connections to `tokenwright serve`. @bound */
 export const MAX_CONNECTIONS = 10_000;
@@ -57,50 +37,16 @@ export const CONNECTION_CHECK_MS = 5000;
  * Runs the token service until SIGTERM or SIGINT, then answers the open requests and closes the
  * store. Reads keys, catalog and accounts again on SIGHUP. Resolves when the service is ready.
  */
-export async function serve(given: ServeSettings): Promise<void> {
-  maskAlso(given.foreign);
-  useLog(await logOf(given));
+export async function serve(settings: ServeSettings): Promise<void> {
+  maskAlso(settings.foreign);
+  useLog(LOGS[settings.log]());
   const signals = listenForSignals();
-  const prepared = await prepare(given);
-  const { hashes, settings, target, catalog, monitoring } = prepared;
+  const parts = await partsOf(settings);
   const server = newServer();
-  const stop = gracefulStop(server);
-  const opened = await openWithRetry(target, { waitSeconds: settings.storeWait, onWait: warn });
-  const closers: Closer[] = [() => opened.close()];
+  const { monitoring, audit } = parts;
+  const closers: Closer[] = [() => monitoring.close(), async () => audit?.close()];
   try {
-    await opened.migrate?.();
-    const keys = prepared.keys ?? (await newKeys(settings, target, opened.store));
-    const findings = await doctor(opened.store);
-    const { usageTarget, ...stores } = await serviceStores(settings, target, opened);
-    const audit = await auditOf(settings);
-    closers.unshift(
-      () => monitoring.close(),
-      async () => audit?.close(),
-    );
-    const health = new Health((): TokenService => live.tokens);
-    const pages = [...health.pages, ...monitoring.pages];
-    const { metrics } = monitoring;
-    const observed = monitoring.observed(stores);
-    const generations = new Generations({ ...prepared, ...observed, audit, metrics, pages });
-    const tokens = generations.newService({ keys, catalog });
-    let closeService = () => tokens.close();
-    closers.push(() => closeService());
-    const metricsAt = await monitoring.listen();
-    await listenOn(server, { ...settings, hostFlag: '--host', portFlag: '--port' });
-    // Last: if the start failed after this, nobody would see the password that was made.
-    const { accounts, password } = accountsAtStart(settings);
-    const live = new LiveService(generations.of(tokens, accounts), warnOfOld);
-    closeService = () => live.close();
-    monitoring.metrics?.watch(() => live.tokens.stats());
-    server.on('request', live.listener);
-    signals.onEnd(() => end({ health, stop, closers }));
-    signals.onHangup(async () => {
-      const files = await readAgain(given, hashes);
-      live.replace(generations.of(generations.newService(files), files.accounts));
-      return files;
-    });
-    const started = { settings, catalog, keys, target, usageTarget, metricsAt, findings };
-    announce(server, { ...started, accounts, password });
+    await run(parts, { server, closers, signals });
   } catch (error) {
     server.close();
     await closeAll(closers);
@@ -108,18 +54,94 @@ export async function serve(given: ServeSettings): Promise<void> {
   }
 }
 
-/** Reads all settings and files before the store is opened, which may take long. */
-async function prepare(given: ServeSettings) {
-  const hashes = new PasswordHashes();
-  const settings = { ...given, accounts: await hashes.hashed(accountsOf(given)) };
-  const options = serviceOptions(settings);
-  const target = usableTarget(settings);
-  const catalog = await loadCatalog(settings.catalog, settings.granularity);
-  makeFolder(settings.data);
-  refuseOpenSecrets(settings);
-  const keys = existingKeys(settings);
-  const monitoring = await Monitoring.open(settings);
-  return { hashes, settings, options, target, catalog, keys, monitoring };
+/** What a running service needs to stop. */
+interface Process {
+  readonly server: Server;
+  /** Closes what was opened. Each part that is opened adds its own. */
+  readonly closers: Closer[];
+  readonly signals: Signals;
+}
+
+async function run(parts: Parts, { server, closers, signals }: Process): Promise<void> {
+  const { files, lasting, monitoring, place, read, store } = parts;
+  const { target, waitSeconds } = store;
+  const stop = gracefulStop(server);
+  const opened = await openWithRetry(target, { waitSeconds, onWait: warn });
+  closers.push(() => opened.close());
+  await opened.migrate?.();
+  const keys = read.keys ?? (await files.newKeys(target, opened.store));
+  const findings = await doctor(opened.store);
+  const { usageTarget, ...stores } = await serviceStores(store, target, opened);
+  const health = new Health((): TokenService => service.tokens);
+  const pages = [...lasting.pages, ...health.pages, ...monitoring.pages];
+  const service = new ReloadableService(
+    { ...lasting, pages, stores: monitoring.observed(stores) },
+    { keys, catalog: read.catalog },
+  );
+  closers.push(() => service.close());
+  const metricsAt = await monitoring.listen();
+  await listenOn(server, { ...place, hostFlag: '--host', portFlag: '--port' });
+  // Last: if the start failed after this, nobody would see the password that was made.
+  const firstAccount = read.accounts.length > 0 ? undefined : files.firstAccount();
+  const accounts = firstAccount === undefined ? read.accounts : [firstAccount.account];
+  service.admit(accounts);
+  monitoring.metrics?.watch(() => service.tokens.stats());
+  server.on('request', service.listener);
+  signals.onEnd(() => end({ health, stop, closers }));
+  signals.onHangup(async () => {
+    const reloaded = await files.readAgain();
+    service.replace(reloaded);
+    return reloaded;
+  });
+  announce(parts, server, {
+    keys,
+    findings,
+    users: accounts.map(({ username }) => username),
+    firstAccount,
+    usageTarget,
+    metricsAt,
+  });
+}
+
+/** What is known only once the service runs. */
+interface Started extends Pick<GreetingFacts, 'users' | 'firstAccount'> {
+  readonly keys: readonly KeyOptions[];
+  readonly findings: readonly StoreFinding[];
+  /** Absent if uses are not recorded. */
+  readonly usageTarget: UsageTarget | undefined;
+  readonly metricsAt: string | undefined;
+}
+
+/** Prints what it serves, and warns of what is unsafe. */
+function announce(
+  { files, read, store, shown, isProxyKnown, isTrial }: Parts,
+  server: Server,
+  { keys, findings, users, firstAccount, usageTarget, metricsAt }: Started,
+): void {
+  const address = server.address() as AddressInfo;
+  const metricsPaths = metricsAt === undefined ? [] : [metricsAt];
+  theLog().started(
+    greeting({
+      ...shown,
+      address,
+      keyPath: files.keyPath,
+      storeName: store.target.name,
+      usageName: usageTarget?.name,
+      catalog: read.catalog,
+      users,
+      firstAccount,
+      paths: ['/healthz', '/readyz', ...metricsPaths, ...shown.paths],
+    }),
+  );
+  if (!isProxyKnown) warnOfProxy(server);
+  const databases = [store.target.file, usageTarget?.file].filter((file) => file !== undefined);
+  const warnings = [
+    ...files.openFiles(isTrial, databases),
+    ...weakKeys(keys),
+    ...addressWarnings(address, { isExample: shown.isExample, isTrial }),
+    ...findings.map(messageOf),
+  ];
+  for (const message of warnings) warn(message);
 }
 
 type Closer = () => Promise<void>;
@@ -134,46 +156,23 @@ async function closeAll([first, ...later]: readonly Closer[]): Promise<void> {
   }
 }
 
-/** The store of the settings. Refuses SQLite before any file is made if Node.js has none. */
-function usableTarget(settings: ServeSettings): StoreTarget {
-  const target = storeTarget(settings);
-  if (target.file !== undefined) requireSqlite();
-  return target;
+/**
+ * Warns once of a request through a proxy if no setting says how it names its clients: all of them
+ * then count as one. Stops listening after that.
+ */
+function warnOfProxy(server: Server): void {
+  const look = ({ headers }: IncomingMessage) => {
+    const name = FORWARDED.find((header) => headers[header.toLowerCase()] !== undefined);
+    if (name === undefined) return;
+    server.off('request', look);
+    warn(
+      `a request came with the header ${name}, as behind a proxy; give --trust-proxy or --client-header, or wrong passwords of all its clients count as those of one`,
+    );
+  };
+  server.on('request', look);
 }
 
-async function logOf({ log }: ServeSettings): Promise<Log> {
-  if (log === 'json') return openJsonLog();
-  return log === 'off' ? SILENT_LOG : TEXT_LOG;
-}
-
-async function auditOf({ audit }: ServeSettings): Promise<Audit | undefined> {
-  return audit === undefined ? undefined : openAudit(audit, warn);
-}
-
-/** Prints what it serves, and warns of what is unsafe. */
-function announce(
-  server: Server,
-  facts: Omit<GreetingFacts, 'address' | 'storeName' | 'usageName'> & {
-    readonly keys: readonly KeyOptions[];
-    readonly target: StoreTarget;
-    /** Absent if uses are not recorded. */
-    readonly usageTarget: UsageTarget | undefined;
-    readonly findings: readonly StoreFinding[];
-  },
-): void {
-  const { settings, keys, target, usageTarget, findings } = facts;
-  const address = server.address() as AddressInfo;
-  const names = { storeName: target.name, usageName: usageTarget?.name };
-  theLog().started(greeting({ ...facts, ...names, address }));
-  warnOfProxy(server, settings);
-  const files = [target.file, usageTarget?.file].filter((file) => file !== undefined);
-  const warnings = startWarnings({ settings, keys, files, address: address.address });
-  for (const message of [...warnings, ...findings.map(messageOf)]) warn(message);
-}
-
-function warnOfOld(error: unknown): void {
-  warn(`the service from before the reload cannot be closed: ${describeError(error)}`);
-}
+const FORWARDED = ['X-Forwarded-For', 'Forwarded'];
 
 function newServer(): Server {
   const server = createServer({

@@ -1,4 +1,4 @@
-import { isTokenError } from '../../errors.ts';
+import { isTokenError } from '../../index.ts';
 import { CliError, withFlag } from './errors.ts';
 import { printable } from './layout.ts';
 import { masked } from './masking.ts';

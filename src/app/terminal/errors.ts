@@ -1,4 +1,3 @@
-import { editDistance } from '../../scope/distance.ts';
 import { type Names, renameIn } from '../../text/wording.ts';
 
 /** An error whose message is meant for the person at the terminal. */
@@ -60,13 +59,4 @@ export function withFlag(
   const flag = FLAGS[member] as string;
   const isTtl = flag === '--expire' && words.some((word) => /^--ttl(?:=|$)/.test(word));
   return renameIn(message, member, isTtl ? '--ttl' : flag);
-}
-
-/** Finds the known word that is most similar to a misspelled one. */
-export function nearest(word: string, known: readonly string[]): string | undefined {
-  const limit = Math.min(3, Math.floor(word.length / 2) + 1);
-  const distances = known.map((other) => editDistance(word, other, limit));
-  const least = Math.min(...distances);
-  const isInside = (other: string) => word.length >= 3 && other.includes(word);
-  return least < limit ? known[distances.indexOf(least)] : known.find(isInside);
 }

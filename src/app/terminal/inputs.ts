@@ -1,10 +1,9 @@
 import { fstatSync, readFileSync } from 'node:fs';
-import { isTokenError } from '../../errors.ts';
+import { isTokenError, redact } from '../../index.ts';
 import { likeness } from '../../inputs/scope-hints.ts';
 import type { TokenScopes } from '../../openapi/index.ts';
 import { type Scope, ScopeError, type ScopeReading, safeParseScope } from '../../scope/index.ts';
 import { describeRounded, parseJsonText, roundedNumberIn } from '../../text/json.ts';
-import { redact } from '../../values/redact.ts';
 import { inputError } from './errors.ts';
 
 /** How many faults of a list a message names. */

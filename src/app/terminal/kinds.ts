@@ -4,7 +4,7 @@ import {
   MAX_REVIEWED_DAYS,
   MIN_PASSWORD_LENGTH,
 } from '../../bounds.ts';
-import type { FixedAccount } from '../../http/sign-in/basic-auth.ts';
+import type { FixedAccount } from '../../http/index.ts';
 import { parseInstant } from '../../inputs/instant.ts';
 import { parseAddress } from '../../limits/addresses.ts';
 import { parseDuration } from '../../time/duration.ts';

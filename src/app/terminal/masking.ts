@@ -1,5 +1,4 @@
-import type { ForeignFormat } from '../../values/foreign.ts';
-import { redact, redactor } from '../../values/redact.ts';
+import { type ForeignFormat, redact, redactor } from '../../index.ts';
 
 let mask: (text: string) => string = redact;
 

@@ -2,21 +2,10 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { TokenError } from '../../errors.ts';
-import { type PublicFile, publicFile } from '../public-file.ts';
+import { type PublicFile, pageFiles } from '../public-file.ts';
 
-/** Allows only files of the page: no inline script or style, no frame, no form. */
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  // Swagger UI asks for this one policy, and logs an error without it.
-  'trusted-types dompurify',
-].join('; ');
+// Swagger UI asks for this one policy, and logs an error without it.
+const { file, immutable } = pageFiles(['trusted-types dompurify']);
 
 const SCRIPT = 'swagger-ui-bundle.js';
 const STYLE = 'swagger-ui.css';
@@ -108,28 +97,13 @@ export function docsPage(): ReadonlyMap<string, PublicFile> {
   const hash = createHash('sha256');
   for (const content of [script, style, START_SCRIPT, STYLES]) hash.update(content);
   const page = PAGE(hash.digest('hex').slice(0, 16));
-  // The hash in their addresses changes with their content, so browsers may cache them without end.
-  const asset = (content: string | Uint8Array, type: string) =>
-    file(content, type, { 'cache-control': 'public, max-age=31536000, immutable' });
   return new Map([
     ['/docs', file(page, 'text/html')],
-    [`/docs/${SCRIPT}`, asset(script, 'text/javascript')],
-    [`/docs/${STYLE}`, asset(style, 'text/css')],
-    ['/docs/layout.css', asset(STYLES, 'text/css')],
-    ['/docs/start.js', asset(START_SCRIPT, 'text/javascript')],
+    [`/docs/${SCRIPT}`, immutable(script, 'text/javascript')],
+    [`/docs/${STYLE}`, immutable(style, 'text/css')],
+    ['/docs/layout.css', immutable(STYLES, 'text/css')],
+    ['/docs/start.js', immutable(START_SCRIPT, 'text/javascript')],
   ]);
-}
-
-function file(
-  content: string | Uint8Array,
-  type: string,
-  more: Readonly<Record<string, string>> = {},
-): PublicFile {
-  return publicFile(content, {
-    ...more,
-    'content-type': `${type}; charset=utf-8`,
-    'content-security-policy': POLICY,
-  });
 }
 
 /** The package is optional: the host installs it for `docs` alone. */

@@ -1,7 +1,7 @@
 import * as crypto from 'node:crypto';
 import { invalidOptions } from '../../errors.ts';
 import { notify } from '../../events.ts';
-import { readOption } from '../../inputs/schemas.ts';
+import { callback, checkOptions, readOption } from '../../inputs/schemas.ts';
 import { type Clock, systemClock } from '../../time/clock.ts';
 import { isAccount } from '../../token/record.ts';
 import { ownForms } from '../request.ts';
@@ -104,6 +104,10 @@ export function accountsIn(
   return authenticate;
 }
 
+const renewal = callback<(username: string, passwordHash: string) => void>(
+  'onRenew must be a function',
+);
+
 class AccountList {
   readonly #queue: PasswordQueue;
   readonly #known: ReadonlyMap<string, KnownAccount>;
@@ -120,11 +124,10 @@ class AccountList {
     known: ReadonlyMap<string, KnownAccount>,
     { clock = systemClock, onRenew = () => {} }: FixedAccountsOptions,
   ) {
-    if (typeof onRenew !== 'function') throw invalidOptions('onRenew must be a function');
     this.#queue = queue;
     this.#known = known;
     this.#clock = clock;
-    this.#onRenew = onRenew;
+    this.#onRenew = checkOptions(renewal, onRenew);
   }
 
   async check({ username, password }: Credentials, network: string): Promise<string | null> {

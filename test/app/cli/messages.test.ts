@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { makeFolder } from '../../../src/app/server/files/private-file.ts';
-import { inputError, nearest, withFlag } from '../../../src/app/terminal/errors.ts';
+import { inputError, withFlag } from '../../../src/app/terminal/errors.ts';
 import { ACCOUNTS, refuseRepeated } from '../../../src/app/terminal/kinds.ts';
 import { generateKey } from '../../../src/index.ts';
 import { newFolder, run } from './support.ts';
@@ -31,18 +31,6 @@ describe('an invalid command line', () => {
 
     expect(stderr).toContain(message);
     expect(code).toBe(2);
-  });
-});
-
-describe('nearest', () => {
-  it.each([
-    ['all', undefined],
-    ['ur', 'url'],
-    ['prot', 'port'],
-    ['prto', 'port'],
-    ['opts', undefined],
-  ])('finds the known word most similar to %s: %s', (word, known) => {
-    expect(nearest(word, ['url', 'port'])).toBe(known);
   });
 });
 

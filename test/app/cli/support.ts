@@ -67,18 +67,17 @@ export function hideVariables(): () => void {
 
 /** A log to read with `take`, and a clock and timers that the test controls. */
 export function newLog() {
-  const clock = manualClock();
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'], now: manualClock().now() });
+  onTestFinished(() => void vi.useRealTimers());
   const texts: string[] = [];
-  const later: (() => void)[] = [];
   return {
-    clock,
+    clock: {
+      now: () => new Date(),
+      advance: (seconds: number) => void vi.advanceTimersByTime(seconds * 1000),
+    },
     texts,
     write: (text: string) => void texts.push(text),
-    schedule: (work: () => void) => later.push(work),
     take: () => texts.splice(0),
-    runLater() {
-      for (const work of later.splice(0)) work();
-    },
   };
 }
 

@@ -1,14 +1,16 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { Generations } from '../../../src/app/server/generations.ts';
-import { Audit } from '../../../src/app/server/logs/audit.ts';
 import { type Log, SILENT_LOG, TEXT_LOG, useLog } from '../../../src/app/server/logs/log.ts';
-import { Metrics } from '../../../src/app/server/metrics/metrics.ts';
-import { readSettings, SERVE_SETTINGS, serviceOptions } from '../../../src/app/server/settings.ts';
+import { partsOf } from '../../../src/app/server/parts.ts';
+import { ReloadableService } from '../../../src/app/server/reload.ts';
+import { readSettings, SERVE_SETTINGS } from '../../../src/app/server/settings.ts';
 import { MemoryLeaseStore, TokenService } from '../../../src/index.ts';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
 import { manualClock } from '../../../src/testing/index.ts';
 import { DatedStore, K1, SCOPE } from '../../support.ts';
 import { passTime } from '../../usage/support.ts';
+import { newFolder } from '../cli/support.ts';
 
 const DAY_SECONDS = 86_400;
 const HOUR_MS = 3_600_000;
@@ -34,30 +36,37 @@ async function setUp(fastByDays: number, purgeAfter = '1d') {
   for (const days of [30, 300]) await issue(days * DAY_SECONDS);
   clock.advance(1);
 
-  const settings = readSettings(SERVE_SETTINGS, { 'purge-after': purgeAfter }, {});
-  const [metrics, lines] = [await Metrics.open(), [] as string[]];
-  const audit = new Audit({ write: (line) => void lines.push(line), close: async () => {} });
+  const file = join(newFolder(), 'audit');
+  const flags = { data: newFolder(), account: ['ada:correct-horse'], metrics: true, audit: file };
+  const { lasting, audit, monitoring, read } = await partsOf(
+    readSettings(SERVE_SETTINGS, { ...flags, 'purge-after': purgeAfter }, {}),
+  );
   const now = () => new Date(clock.now().getTime() + fastByDays * DAY_SECONDS * 1000);
-  const generations = new Generations({
-    settings,
-    options: { ...serviceOptions(settings), clock: { now } } as ReturnType<typeof serviceOptions>,
-    ...{ store, audit, metrics, pages: [], usage: undefined },
-    leases: new MemoryLeaseStore({ clock }),
-  });
-  const tokens = generations.newService({ keys: [K1], catalog: ScopeCatalog.from([SCOPE]) });
-  generations.of(tokens, [{ username: 'ada', password: 'correct-horse' }]);
+  const service = new ReloadableService(
+    {
+      ...lasting,
+      service: { ...lasting.service, clock: { now } },
+      stores: { store, leases: new MemoryLeaseStore({ clock }), usage: undefined },
+    },
+    { keys: [K1], catalog: ScopeCatalog.from([SCOPE]) },
+  );
+  service.admit(read.accounts);
   await passTime(5 * HOUR_MS);
   await passTime(5 * HOUR_MS);
-  await tokens.close();
+  await service.close();
+  await audit?.close();
 
   const countOf = async (type: string) =>
     new RegExp(`^tokenwright_events_total{type="${type}"} (\\d+)$`, 'm').exec(
-      await metrics.text(),
+      (await monitoring.metrics?.text()) ?? '',
     )?.[1];
   return {
     left: (await store.scan({ limit: 10 })).records.length,
     warnings: [...warnings],
-    audited: lines.map((line) => JSON.parse(line)),
+    audited: readFileSync(file, 'utf8')
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line)),
     counted: { clockAhead: await countOf('clock_ahead'), purged: await countOf('purged') },
   };
 }

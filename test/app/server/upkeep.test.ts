@@ -1,9 +1,11 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Log, SILENT_LOG, TEXT_LOG, useLog } from '../../../src/app/server/logs/log.ts';
+import { partsOf } from '../../../src/app/server/parts.ts';
+import { ReloadableService } from '../../../src/app/server/reload.ts';
 import { readSettings, SERVE_SETTINGS } from '../../../src/app/server/settings.ts';
-import { reportPurges, startUpkeep } from '../../../src/app/server/upkeep.ts';
-import { generateKey, MemoryTokenStore, TokenService } from '../../../src/index.ts';
+import { generateKey, MemoryLeaseStore, MemoryTokenStore } from '../../../src/index.ts';
 import { manualClock } from '../../../src/testing/index.ts';
+import { newFolder } from '../cli/support.ts';
 
 const DAY_SECONDS = 86_400;
 const HOUR_MS = 3_600_000;
@@ -18,13 +20,22 @@ async function setUp(purgeAfter: number | 'off') {
   onTestFinished(() => useLog(TEXT_LOG));
   const clock = manualClock();
   const store = new MemoryTokenStore();
-  const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme', clock });
-  const { id } = await tokens.issue({ account: 'ada', scopes: ['GET:shop.example/orders'] });
-  await tokens.revoke('ada', id);
-  reportPurges({ purgeAfter });
-  startUpkeep(tokens, { purgeAfter });
+  const flags = { data: newFolder(), account: ['ada:correct-horse'] };
+  const { lasting, read } = await partsOf(readSettings(SERVE_SETTINGS, flags, {}));
+  const service = new ReloadableService(
+    {
+      ...lasting,
+      service: { ...lasting.service, clock },
+      stores: { store, leases: new MemoryLeaseStore({ clock }), usage: undefined },
+      purgeAfter,
+    },
+    { keys: [generateKey()], catalog: read.catalog },
+  );
+  const { id } = await service.tokens.issue({ account: 'ada', scopes: ['GET:*/*'] });
+  await service.tokens.revoke('ada', id);
+  service.admit(read.accounts);
   return {
-    tokens,
+    service,
     messages,
     clock,
     isThere: async () => (await store.find([id]))[0] !== undefined,
@@ -48,9 +59,9 @@ describe('the upkeep of serve', () => {
   });
 
   it('stops when the service is closed', async () => {
-    const { tokens, clock, isThere } = await setUp(1);
+    const { service, clock, isThere } = await setUp(1);
 
-    await tokens.close();
+    await service.close();
     clock.advance(2 * DAY_SECONDS);
     await vi.advanceTimersByTimeAsync(24 * HOUR_MS);
 

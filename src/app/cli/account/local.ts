@@ -7,14 +7,14 @@ import type { ScopeCatalog } from '../../../scope/index.ts';
 import { TokenService } from '../../../service.ts';
 import type { Token, Verdict } from '../../../token/record.ts';
 import { keyFileOf, readUsableKeys } from '../../server/files/key-file.ts';
-import { sharedStore } from '../../server/live-service.ts';
+import { warn } from '../../server/logs/log.ts';
+import { sharedStore } from '../../server/reload.ts';
 import {
   type ServeSettings,
   type ServiceSettings,
   type StoreSettings,
   serviceOptions,
 } from '../../server/settings.ts';
-import { warn } from '../../server/start-checks.ts';
 import { storeTarget, withStore } from '../../server/stores/open.ts';
 import { usageToRead } from '../../server/stores/usage.ts';
 import { type CliError, inputError } from '../../terminal/errors.ts';

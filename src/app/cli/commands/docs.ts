@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { inputError, nearest, usageError } from '../../terminal/errors.ts';
+import { nearestName } from '../../../scope/nearest.ts';
+import { inputError, usageError } from '../../terminal/errors.ts';
 import { columns } from '../../terminal/layout.ts';
 import { command } from '../command.ts';
 
@@ -73,7 +74,7 @@ function titleOf(page: string): string {
 /** Never repeats the word, which may be a value that was pasted. */
 function unknownPage(name: string, pages: readonly string[]): Error {
   const names = pages.flatMap((page) => [page.slice(page.lastIndexOf('/') + 1), page]);
-  const known = nearest(name.toLowerCase(), names);
+  const known = nearestName(name, names);
   const hint = known === undefined ? '.' : `; did you mean ${known}?`;
   return usageError(`there is no such page${hint} tokenwright docs lists all pages`);
 }

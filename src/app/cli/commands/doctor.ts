@@ -1,9 +1,14 @@
 import { existsSync } from 'node:fs';
-import { doctor, type StoreFinding, type TokenStore } from '../../../ports/token-store.ts';
-import type { UsageStore } from '../../../ports/usage-store.ts';
+import {
+  doctor,
+  type StoreFinding,
+  systemClock,
+  type TokenId,
+  type TokenStore,
+  type UsageStore,
+} from '../../../index.ts';
 import { stepsOf } from '../../../records/steps.ts';
-import { systemClock } from '../../../time/clock.ts';
-import { isExpired, type TokenId } from '../../../token/record.ts';
+import { isExpired } from '../../../token/record.ts';
 import { sealingKid } from '../../../values/value.ts';
 import { readSettings, type ServeSettings, STORE_SETTINGS } from '../../server/settings.ts';
 import { goneTokens } from '../../server/stores/gone-tokens.ts';

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { nearest, usageError } from '../../terminal/errors.ts';
+import { nearestName } from '../../../scope/nearest.ts';
+import { usageError } from '../../terminal/errors.ts';
 import { columns, indent, labeled, wrap } from '../../terminal/layout.ts';
 import { command } from '../command.ts';
 import { docsFolder } from './docs.ts';
@@ -55,7 +56,7 @@ function sectionsOf(page: string): ReadonlyMap<string, string> {
 
 /** Never repeats the word, which may be a value that was pasted. */
 function unknownCode(code: string, codes: readonly string[]): Error {
-  const known = nearest(code.toLowerCase(), codes);
+  const known = nearestName(code, codes);
   const hint = known === undefined ? '.' : `; did you mean ${known}?`;
   return usageError(`this error code is not known${hint} tokenwright explain lists all codes`);
 }

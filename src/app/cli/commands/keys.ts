@@ -1,10 +1,15 @@
 import { dirname } from 'node:path';
-import { isTokenError } from '../../../errors.ts';
-import { generateKey, Key, type KeyOptions, KeyRing } from '../../../values/keys.ts';
-import { keyFileOf, makeKeys, readKeys, replaceKeys } from '../../server/files/key-file.ts';
+import { generateKey, isTokenError, type KeyOptions } from '../../../index.ts';
+import { Key, KeyRing } from '../../../values/keys.ts';
+import {
+  keyFileOf,
+  makeKeys,
+  readKeys,
+  replaceKeys,
+  weakKeys,
+} from '../../server/files/key-file.ts';
 import { describeOpen, openToOthers } from '../../server/files/permissions.ts';
 import { makeFolder } from '../../server/files/private-file.ts';
-import { weakKeys } from '../../server/files/weak-keys.ts';
 import { readSettings } from '../../server/settings.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
 import { columns, count, jsonText } from '../../terminal/layout.ts';

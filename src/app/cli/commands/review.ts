@@ -1,12 +1,14 @@
 import { MAX_REVIEWED_DAYS } from '../../../bounds.ts';
-import type { ReviewInput } from '../../../inputs/types.ts';
+import {
+  generateKey,
+  type ReviewInput,
+  type TokenFinding,
+  type TokenService,
+} from '../../../index.ts';
 import type { ScopeCatalog } from '../../../scope/index.ts';
-import type { TokenService } from '../../../service.ts';
-import type { TokenFinding } from '../../../usage/findings.ts';
-import { generateKey } from '../../../values/keys.ts';
 import { readCatalog } from '../../server/files/catalog-files.ts';
+import { warn } from '../../server/logs/log.ts';
 import { readSettings, STORE_SETTINGS } from '../../server/settings.ts';
-import { warn } from '../../server/start-checks.ts';
 import { type OpenStore, storeTarget, withStore } from '../../server/stores/open.ts';
 import { usageToRead } from '../../server/stores/usage.ts';
 import { readFlag, wholeNumber } from '../../terminal/kinds.ts';
@@ -177,7 +179,7 @@ export async function serviceOf(
   { store, usage: target }: OpenStore,
   catalog?: ScopeCatalog,
 ): Promise<TokenService> {
-  const { TokenService } = await import('../../../service.ts');
+  const { TokenService } = await import('../../../index.ts');
   const usage = target && (await usageToRead(target, warn));
   return new TokenService({
     store,

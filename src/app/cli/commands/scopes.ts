@@ -7,8 +7,7 @@ import {
   type ScopeRequest,
   ScopeSet,
 } from '../../../scope/index.ts';
-import { readCatalog } from '../../server/files/catalog-files.ts';
-import { warnOfParameters } from '../../server/start-checks.ts';
+import { readCatalog, warnOfParameters } from '../../server/files/catalog-files.ts';
 import { usageError } from '../../terminal/errors.ts';
 import { asInput, readScopes } from '../../terminal/inputs.ts';
 import { columns, count, diffLines } from '../../terminal/layout.ts';

@@ -1,8 +1,6 @@
 import { MAX_PURGED } from '../../../bounds.ts';
-import { doctor } from '../../../ports/token-store.ts';
+import { doctor, type ResealReport, systemClock, type TokenId } from '../../../index.ts';
 import { stepsOf } from '../../../records/steps.ts';
-import { systemClock } from '../../../time/clock.ts';
-import type { ResealReport, TokenId } from '../../../token/record.ts';
 import { keyFileOf, readUsableKeys } from '../../server/files/key-file.ts';
 import { makeFolder } from '../../server/files/private-file.ts';
 import { readSettings, type ServeSettings, STORE_SETTINGS } from '../../server/settings.ts';
@@ -56,7 +54,7 @@ stopped and run again: what is done is skipped. doctor --full counts what each k
     const options = { onProgress: ({ records }: ResealReport) => onProgress(records) };
     try {
       const report = await withStore(target, async ({ store }: OpenStore) => {
-        const { TokenService } = await import('../../../service.ts');
+        const { TokenService } = await import('../../../index.ts');
         return new TokenService({ store, keys, prefix: 'tw' }).reseal(options);
       });
       return outcomeOf(report, target.name);

@@ -1,10 +1,8 @@
-import type { PatchInput } from '../../../inputs/types.ts';
+import { type JsonObject, type PatchInput, systemClock } from '../../../index.ts';
 import type { Scope } from '../../../scope/index.ts';
 import { describeRounded, parseJsonText, roundedNumberIn } from '../../../text/json.ts';
-import { systemClock } from '../../../time/clock.ts';
-import type { JsonObject } from '../../../token/record.ts';
+import { warnOfParameters } from '../../server/files/catalog-files.ts';
 import { readVariable } from '../../server/settings.ts';
-import { warnOfParameters } from '../../server/start-checks.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
 import { readScopes, standardInput } from '../../terminal/inputs.ts';
 import { readFlag, SECONDS, TIME } from '../../terminal/kinds.ts';

@@ -1,6 +1,5 @@
 import { MAX_RATE_SECONDS } from '../../../bounds.ts';
-import type { PatchInput } from '../../../inputs/types.ts';
-import type { TokenLimits } from '../../../token/record.ts';
+import type { PatchInput, TokenLimits } from '../../../index.ts';
 import { RATE, readFlag, wholeNumber } from '../../terminal/kinds.ts';
 import type { IfVersion, TokenClient } from '../account/index.ts';
 import type { Given } from '../command.ts';

@@ -1,4 +1,4 @@
-import type { AdviseOptions } from '../../../inputs/types.ts';
+import type { AdviseOptions } from '../../../index.ts';
 import { LISTED_STATES } from '../../../token/record.ts';
 import { usageError } from '../../terminal/errors.ts';
 import { ADDRESS, choice, readFlag, SECONDS, wholeNumber } from '../../terminal/kinds.ts';

@@ -1,4 +1,4 @@
-import { type Scope, safeParseScope } from '../../../scope/grammar.ts';
+import { type Scope, safeParseScope } from '../../../scope/index.ts';
 import {
   type AskedLimits,
   type LimitName,

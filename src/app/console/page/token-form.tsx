@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useRef, useState } from 'preact/hooks';
-import type { RefusedScope } from '../../../scope/errors.ts';
+import type { RefusedScope } from '../../../scope/index.ts';
 import type { ApiError, FreshToken } from './api.ts';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';

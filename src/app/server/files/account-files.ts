@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { readFile, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type FixedAccount, hashPassword } from '../../../http/sign-in/basic-auth.ts';
+import { type FixedAccount, hashPassword } from '../../../http/index.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
 import { asObject, parseJson } from '../../terminal/inputs.ts';
 import { readUserAndPassword } from '../../terminal/kinds.ts';

@@ -11,8 +11,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { isTokenError } from '../../../errors.ts';
-import { generateKey, type KeyOptions, KeyRing } from '../../../values/keys.ts';
+import { generateKey, isTokenError, type KeyOptions } from '../../../index.ts';
+import { KeyRing } from '../../../values/keys.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
 import { quote, readJson } from '../../terminal/inputs.ts';
 import type { ServeSettings } from '../settings.ts';
@@ -137,4 +137,28 @@ function openDraft(draft: string): number {
       `${draft} exists: another command is changing the keys, or one was interrupted; in that case, remove it`,
     );
   }
+}
+
+/** Names the keys whose secrets do not look random, and the fix. Never shows a secret. */
+export function weakKeys(keys: readonly KeyOptions[]): string[] {
+  return keys
+    .filter(({ secret }) => typeof secret !== 'string' || !looksRandom(secret))
+    .map(
+      ({ kid }) =>
+        `the secret of ${kid} does not look like random bytes: add a key with keys rotate, then drop this one`,
+    );
+}
+
+/**
+ * Whether a secret could consist of random bytes. 32 random bytes practically never hold fewer than
+ * 16 different ones, and their base64url practically always holds an upper-case letter. Hexadecimal
+ * secrets have no such letter and are accepted.
+ */
+function looksRandom(secret: string): boolean {
+  const text = secret.replace(/^tag\./, '');
+  const bytes = Buffer.from(text, 'base64url');
+  const isText = /^[\t\n\r -~]+$/.test(bytes.toString('latin1'));
+  const isWords = !/[A-Z]/.test(text) && !/^[0-9a-f]+$/.test(text);
+  const different = new Set(bytes).size;
+  return different >= 16 && !isText && !isWords;
 }

@@ -15,7 +15,7 @@ import {
 } from 'node:fs';
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { systemClock } from '../../../time/clock.ts';
+import { systemClock } from '../../../index.ts';
 import { performance } from '../../../time/timers.ts';
 import { type CliError, inputError, usageError } from '../../terminal/errors.ts';
 import { readJson } from '../../terminal/inputs.ts';

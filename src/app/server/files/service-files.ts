@@ -1,94 +1,163 @@
 import { existsSync } from 'node:fs';
-import { type FixedAccount, hashPassword } from '../../../http/sign-in/basic-auth.ts';
-import type { TokenStore } from '../../../ports/token-store.ts';
+import { SCANNED_BATCH } from '../../../bounds.ts';
+import { type FixedAccount, hashPassword } from '../../../http/index.ts';
+import type { KeyOptions, TokenStore } from '../../../index.ts';
 import type { ScopeCatalog } from '../../../scope/index.ts';
 import { nextTurn } from '../../../time/deadline.ts';
-import type { KeyOptions } from '../../../values/keys.ts';
 import { inputError } from '../../terminal/errors.ts';
 import { refuseRepeated } from '../../terminal/kinds.ts';
 import type { ServeSettings } from '../settings.ts';
-import { refuseLostKeys, refuseOpenSecrets } from '../start-checks.ts';
 import type { StoreTarget } from '../stores/open.ts';
-import { firstAccountFile, loadFirstAccount, readAccountFile } from './account-files.ts';
+import {
+  firstAccountFile,
+  loadFirstAccount,
+  readAccountFile,
+  renewFirstAccount,
+} from './account-files.ts';
 import { loadCatalog } from './catalog-files.ts';
 import { keyFile, keyFileOf, loadKeys, readUsableKeys, usableKeys } from './key-file.ts';
+import { describeOpen, openToOthers } from './permissions.ts';
+import { makeFolder } from './private-file.ts';
 
-/** The parts of a service that come from files. A reload replaces all of them. */
-export interface ServiceFiles {
+type FileSettings = Pick<
+  ServeSettings,
+  'data' | 'keys' | 'catalog' | 'granularity' | 'accounts' | 'accountFile'
+>;
+
+/** The parts of a service that a reload replaces. */
+export interface Reloaded {
   readonly keys: readonly KeyOptions[];
   readonly catalog: ScopeCatalog;
-  /** The accounts of the settings and of the account file. */
   readonly accounts: readonly FixedAccount[];
 }
 
-/** Reads the keys, before the store is opened; `undefined` if the data folder has none yet. */
-export function existingKeys({ data, keys }: ServeSettings): readonly KeyOptions[] | undefined {
-  if (keys !== undefined) return readUsableKeys(keys);
-  const path = keyFile(data);
-  return existsSync(path) ? usableKeys(loadKeys(data), path) : undefined;
-}
-
-/** Makes the keys on the first start. */
-export async function newKeys(
-  { data }: ServeSettings,
-  target: StoreTarget,
-  store: TokenStore,
-): Promise<readonly KeyOptions[]> {
-  await refuseLostKeys(keyFile(data), target, store);
-  return usableKeys(loadKeys(data), keyFile(data));
-}
-
-/** The accounts of the settings and of their file; none if the service makes one. */
-export function accountsOf({ accounts, accountFile }: ServeSettings): readonly FixedAccount[] {
-  if (accountFile === undefined) return accounts;
-  const all = [...accounts, ...readAccountFile(accountFile)];
-  refuseRepeated(all, '--account (TOKENWRIGHT_ACCOUNTS) and --account-file');
-  return all;
-}
-
-/**
- * The accounts of the settings; if there are none, one that the service makes on its first start.
- */
-export function accountsAtStart({ accounts, data }: ServeSettings): {
-  readonly accounts: readonly FixedAccount[];
-  /** The password of an account that was just made. */
-  readonly password: string | undefined;
-} {
-  if (accounts.length > 0) return { accounts, password: undefined };
-  const { account, password } = loadFirstAccount(data);
-  return { accounts: [account], password };
-}
-
-/**
- * Reads everything again while the service runs. Makes nothing that is missing.
- *
- * @throws {CliError} naming the file and what is wrong with it
- */
-export async function readAgain(
-  settings: ServeSettings,
-  hashes: PasswordHashes,
-): Promise<ServiceFiles> {
-  refuseOpenSecrets(settings);
-  const given = accountsOf(settings);
-  return {
-    keys: readUsableKeys(keyFileOf(settings)),
-    catalog: await loadCatalog(settings.catalog, settings.granularity),
-    accounts: given.length > 0 ? await hashes.hashed(given) : [readFirstAccount(settings.data)],
-  };
-}
-
-/** Reads the account that serve made. Never makes one here: nobody would see its password. */
-function readFirstAccount(folder: string): FixedAccount {
-  const path = firstAccountFile(folder);
-  if (existsSync(path)) return loadFirstAccount(folder).account;
-  throw inputError(`there is no ${path}; to get another account, stop the service and start it`);
-}
-
-/** Hashes each password only once, because hashing blocks all calls for a fraction of a second. */
-export class PasswordHashes {
+/** Reads the keys, the catalog and the accounts of a service, at its start and on each reload. */
+export class ServiceFiles {
+  readonly #settings: FileSettings;
+  /** By user and password. Hashing blocks all calls for a fraction of a second, so it is done once. */
   readonly #hashes = new Map<string, string>();
+  readonly keyPath: string;
 
-  async hashed(accounts: readonly FixedAccount[]): Promise<readonly FixedAccount[]> {
+  constructor(settings: FileSettings) {
+    this.#settings = settings;
+    this.keyPath = keyFileOf(settings);
+  }
+
+  /**
+   * Reads all that exists, before the store is opened.
+   *
+   * @returns no keys, or no accounts, if the service makes them
+   * @throws {CliError} naming the file and what is wrong with it
+   */
+  async read(): Promise<Omit<Reloaded, 'keys'> & { readonly keys: Reloaded['keys'] | undefined }> {
+    const accounts = await this.#givenAccounts();
+    const catalog = await this.#catalog();
+    makeFolder(this.#settings.data);
+    this.#refuseOpenSecrets();
+    const isMadeHere = this.#settings.keys === undefined;
+    const keys = isMadeHere ? this.#keptKeys() : readUsableKeys(this.keyPath);
+    return { keys, catalog, accounts };
+  }
+
+  /**
+   * Makes the keys on the first start. Refuses while there are tokens: their values would stop working. If
+   * the old keys were put back later, the values that were issued since would stop.
+   *
+   * @throws {CliError} that says where the keys belong
+   */
+  async newKeys({ file, name }: StoreTarget, store: TokenStore): Promise<readonly KeyOptions[]> {
+    const path = this.keyPath;
+    // The store first: another process in this folder makes its keys before its first token.
+    const areLost = (await holdsTokens(store)) && !existsSync(path);
+    if (!areLost) return usableKeys(loadKeys(this.#settings.data), path);
+    throw inputError(
+      `there is no ${path}, but ${file ?? name} holds tokens, and only the keys they were issued with open them; put ${path} back from a backup, or give its place by --keys (TOKENWRIGHT_KEYS); if the keys are lost, tokenwright keys new makes others, with which all values are refused until their tokens are rotated`,
+    );
+  }
+
+  /** Reads the account that the service made before, or makes it; then the password is known. */
+  firstAccount(): FirstAccount {
+    const { data } = this.#settings;
+    return { ...loadFirstAccount(data), path: firstAccountFile(data) };
+  }
+
+  /**
+   * Reads everything again while the service runs. Makes nothing that is missing.
+   *
+   * @throws {CliError} naming the file and what is wrong with it
+   */
+  async readAgain(): Promise<Reloaded> {
+    this.#refuseOpenSecrets();
+    const given = await this.#givenAccounts();
+    return {
+      keys: readUsableKeys(this.keyPath),
+      catalog: await this.#catalog(),
+      accounts: given.length > 0 ? given : [this.#knownFirstAccount()],
+    };
+  }
+
+  /** Stores a new hash only for the account that the service made: other files are not its own. */
+  renewal([account]: readonly FixedAccount[]) {
+    if (this.#hasAccounts() || account === undefined) return undefined;
+    const { data } = this.#settings;
+    return (_: string, hash: string) => renewFirstAccount(data, account, hash);
+  }
+
+  /**
+   * Lists files that other users can read or change and that only cause a warning: the mode of a mounted
+   * secret often cannot be chosen.
+   *
+   * @param isDataUsed whether something else of the service is in the data folder
+   */
+  openFiles(isDataUsed: boolean, files: readonly string[]): string[] {
+    const { data, keys, accountFile } = this.#settings;
+    const isUsed = isDataUsed || keys === undefined || !this.#hasAccounts();
+    return [...(isUsed ? [data] : []), keys, accountFile, ...files]
+      .flatMap((path) => (path === undefined ? [] : [openToOthers(path)]))
+      .flatMap((open) => (open === undefined ? [] : [describeOpen(open)]));
+  }
+
+  /**
+   * Refuses, as ssh does, while other users can read or change the keys or the account of the data folder.
+   *
+   * @throws {CliError} naming the file, its mode and the command that fixes it
+   */
+  #refuseOpenSecrets(): void {
+    const { data, keys } = this.#settings;
+    const secrets = [
+      ...(keys === undefined ? [keyFile(data)] : []),
+      ...(this.#hasAccounts() ? [] : [firstAccountFile(data)]),
+    ];
+    for (const secret of secrets) {
+      const open = openToOthers(secret);
+      if (open !== undefined) throw inputError(describeOpen(open));
+    }
+  }
+
+  #keptKeys(): readonly KeyOptions[] | undefined {
+    const path = this.keyPath;
+    return existsSync(path) ? usableKeys(loadKeys(this.#settings.data), path) : undefined;
+  }
+
+  #hasAccounts(): boolean {
+    const { accounts, accountFile } = this.#settings;
+    return accounts.length > 0 || accountFile !== undefined;
+  }
+
+  #catalog(): Promise<ScopeCatalog> {
+    return loadCatalog(this.#settings.catalog, this.#settings.granularity);
+  }
+
+  /** The accounts of the settings and of their file; none if the service makes one. */
+  async #givenAccounts(): Promise<readonly FixedAccount[]> {
+    const { accounts, accountFile } = this.#settings;
+    if (accountFile === undefined) return this.#hashed(accounts);
+    const all = [...accounts, ...readAccountFile(accountFile)];
+    refuseRepeated(all, '--account (TOKENWRIGHT_ACCOUNTS) and --account-file');
+    return this.#hashed(all);
+  }
+
+  async #hashed(accounts: readonly FixedAccount[]): Promise<readonly FixedAccount[]> {
     const hashed: FixedAccount[] = [];
     for (const { password, ...account } of accounts) {
       if (password === undefined) {
@@ -102,5 +171,30 @@ export class PasswordHashes {
       await nextTurn();
     }
     return hashed;
+  }
+
+  /** Never makes an account here: nobody would see its password. */
+  #knownFirstAccount(): FixedAccount {
+    const path = firstAccountFile(this.#settings.data);
+    if (existsSync(path)) return this.firstAccount().account;
+    throw inputError(`there is no ${path}; to get another account, stop the service and start it`);
+  }
+}
+
+/** The account that the service makes on its first start if none is given. */
+export interface FirstAccount {
+  readonly account: FixedAccount;
+  /** Only when it was just made. */
+  readonly password?: string;
+  readonly path: string;
+}
+
+/** Whether any token is not revoked. */
+async function holdsTokens(store: TokenStore): Promise<boolean> {
+  for (let after: string | undefined; ; ) {
+    const step = await store.scan?.({ after, limit: SCANNED_BATCH });
+    if (step?.records.some(({ revokedAt }) => revokedAt === undefined)) return true;
+    after = step?.next;
+    if (after === undefined) return false;
   }
 }

@@ -1,11 +1,12 @@
-import type { TokenEvent, TokenEventType } from '../../../events.ts';
-import type { SignIn } from '../../../http/sign-in/sign-in.ts';
-import { systemClock } from '../../../time/clock.ts';
+import { open } from 'node:fs/promises';
+import type { SignIn } from '../../../http/index.ts';
+import { systemClock, type TokenEvent, type TokenEventType } from '../../../index.ts';
+import { clearTimeout, setTimeout } from '../../../time/timers.ts';
 import { inputError } from '../../terminal/errors.ts';
 import { printable } from '../../terminal/layout.ts';
 import { masked } from '../../terminal/masking.ts';
-import { Allowance, type AllowanceOptions } from './allowance.ts';
-import { fileSink, LineWriter, outputSink, type Sink } from './line-writer.ts';
+import { OWNER_ONLY } from '../files/private-file.ts';
+import { LineWriter, outputSink, type Sink } from './log.ts';
 
 /** Pairs of an account and an address that the audit log remembers. @bound */
 export const MAX_AUDITED_SIGN_INS = 10_000;
@@ -16,15 +17,8 @@ export const AUDIT_PAUSE_MS = 60_000;
 /** Failed sign-ins, and other events that callers cause, in the audit log in one second. @bound */
 export const MAX_AUDITED_FAILURES = 50;
 
-/** The destination of an {@link Audit}. */
-export interface Lines {
-  write(line: string): void;
-  close(): Promise<void>;
-}
-
-export type AuditOptions = Pick<AllowanceOptions, 'clock' | 'schedule'>;
-
 const SECOND_MS = 1000;
+const LINE_END = 10;
 /** An address as a proxy may send it, with or without a port. */
 const ADDRESS = /^[\w.:%[\]-]{1,100}$/;
 
@@ -91,25 +85,15 @@ async function openLogFile(path: string): Promise<Sink> {
  * value, a password, or an unknown user name, which may be a password.
  */
 export class Audit {
-  readonly #lines: Lines;
-  readonly #failures: Allowance;
-  readonly #trouble: Allowance;
+  readonly #lines: Pick<LineWriter, 'write' | 'close'>;
+  readonly #failures = new Allowance((count) => this.#writeNow('sign_ins_left_out', { count }));
+  readonly #trouble = new Allowance((count) => this.#writeNow('events_left_out', { count }));
   readonly #users = new Set<string>();
   /** The time of the last logged sign-in by account and address. */
   readonly #signedIn = new Map<string, number>();
 
-  constructor(lines: Lines, { clock = systemClock, schedule }: AuditOptions = {}) {
+  constructor(lines: Pick<LineWriter, 'write' | 'close'>) {
     this.#lines = lines;
-    const allow = (event: string) =>
-      new Allowance({
-        limit: MAX_AUDITED_FAILURES,
-        spanMs: SECOND_MS,
-        reportDropped: (count) => this.#write(clock.now(), event, { count }),
-        clock,
-        schedule,
-      });
-    this.#failures = allow('sign_ins_left_out');
-    this.#trouble = allow('events_left_out');
   }
 
   /** Adds users whose names may be logged. */
@@ -118,15 +102,15 @@ export class Audit {
   }
 
   /** Logs a change of tokens or a failure of the store. */
-  recordEvent(event: TokenEvent): void {
+  readonly recordEvent = (event: TokenEvent): void => {
     const { type, at, ...about } = event;
     if (!LOGGED.has(type)) return;
     if (LIMITED.has(type) && !this.#trouble.take()) return;
     this.#write(at, type, about);
-  }
+  };
 
   /** Logs a sign-in or its failure. */
-  recordSignIn({ outcome, username, address, account, at }: SignIn): void {
+  readonly recordSignIn = ({ outcome, username, address, account, at }: SignIn): void => {
     const from = address === undefined ? {} : { address: ADDRESS.test(address) ? address : null };
     if (outcome === 'accepted') {
       if (this.#isNew(`${account}\n${address}`, at.getTime())) {
@@ -136,7 +120,7 @@ export class Audit {
       const user = this.#users.has(username) ? username : null;
       this.#write(at, SIGN_INS[outcome], { user, ...from });
     }
-  }
+  };
 
   /** Resolves when everything is written. */
   async close(): Promise<void> {
@@ -155,9 +139,64 @@ export class Audit {
     return true;
   }
 
+  #writeNow(event: string, about: Readonly<Record<string, unknown>>): void {
+    this.#write(systemClock.now(), event, about);
+  }
+
   #write(at: Date, event: string, about: Readonly<Record<string, unknown>>): void {
     this.#lines.write(lineOf(at, event, about));
   }
+}
+
+/** Allows some lines in each second, and counts the others. */
+class Allowance {
+  readonly #report: (dropped: number) => void;
+  #taken = 0;
+  #end: ReturnType<typeof setTimeout> | undefined;
+
+  /** @param report called at the end of a second in which lines were dropped */
+  constructor(report: (dropped: number) => void) {
+    this.#report = report;
+  }
+
+  /** Returns whether one more line is allowed. */
+  take(): boolean {
+    this.#end ??= setTimeout(() => this.flush(), SECOND_MS).unref();
+    this.#taken += 1;
+    return this.#taken <= MAX_AUDITED_FAILURES;
+  }
+
+  /** Ends the second, and reports the lines that were dropped in it. */
+  flush(): void {
+    clearTimeout(this.#end);
+    const dropped = this.#taken - MAX_AUDITED_FAILURES;
+    this.#end = undefined;
+    this.#taken = 0;
+    if (dropped > 0) this.#report(dropped);
+  }
+}
+
+/** Appends to a file. If it is missing, makes it for its owner only. */
+export async function fileSink(path: string): Promise<Sink> {
+  const file = await open(path, 'a', OWNER_ONLY);
+  /** Whether the last line was cut off, such as by a full disk. The next text begins a new line. */
+  let isCut = false;
+  return {
+    async write(text) {
+      const bytes = Buffer.from(isCut ? `\n${text}` : text);
+      let written = 0;
+      try {
+        while (written < bytes.length) {
+          written += (await file.write(bytes, written)).bytesWritten;
+        }
+        isCut = false;
+      } catch (error) {
+        if (written > 0) isCut = bytes[written - 1] !== LINE_END;
+        throw error;
+      }
+    },
+    close: () => file.close(),
+  };
 }
 
 function lineOf(at: Date, event: string, about: Readonly<Record<string, unknown>>): string {

@@ -1,15 +1,17 @@
 import type { Histogram, Registry } from 'prom-client';
-import { isTokenError } from '../../../errors.ts';
-import type { TokenEvent, TokenEventType } from '../../../events.ts';
-import type { SignIn } from '../../../http/sign-in/sign-in.ts';
-import { STORE_METHODS } from '../../../inputs/options.ts';
-import type { LeaseStore } from '../../../ports/lease-store.ts';
-import type { TokenStore } from '../../../ports/token-store.ts';
-import type { UsageStore } from '../../../ports/usage-store.ts';
-import type { TokenService } from '../../../service.ts';
+import type { SignIn } from '../../../http/index.ts';
+import {
+  isTokenError,
+  type LeaseStore,
+  type RefusalReason,
+  type ServiceStats,
+  type TokenEvent,
+  type TokenEventType,
+  type TokenService,
+  type TokenStore,
+  type UsageStore,
+} from '../../../index.ts';
 import { performance } from '../../../time/timers.ts';
-import type { RefusalReason } from '../../../token/record.ts';
-import type { ServiceStats } from '../../../verbs/stats.ts';
 import type { CallObserver } from '../calls.ts';
 import { optionalPackage } from '../optional-package.ts';
 
@@ -22,7 +24,19 @@ const CALL_BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 1
 
 /** The calls of each store that are timed. Other members of it pass through. */
 const OPERATIONS = {
-  tokens: [...STORE_METHODS, 'scan', 'hasReached'],
+  tokens: [
+    'insert',
+    'count',
+    'find',
+    'page',
+    'replace',
+    'revoke',
+    'revokeAll',
+    'purge',
+    'prune',
+    'scan',
+    'hasReached',
+  ],
   usage: ['add', 'read', 'totals', 'forget'],
   leases: ['take', 'giveBack', 'purge'],
 } as const satisfies {

@@ -6,17 +6,16 @@ import { originForm } from '../../../http/node/listener.ts';
 import { sendByNode } from '../../../http/node/sending.ts';
 import { inTurn } from '../../../http/node/turns.ts';
 import { COMMON_HEADERS, fail } from '../../../http/responses.ts';
-import type { LeaseStore } from '../../../ports/lease-store.ts';
-import type { TokenStore } from '../../../ports/token-store.ts';
-import type { UsageStore } from '../../../ports/usage-store.ts';
+import type { LeaseStore, TokenStore, UsageStore } from '../../../index.ts';
 import { type ListenPlace, listenOn, urlOf } from '../listen.ts';
-import { madeOnceATurn, type Page, publicPage } from '../pages/pages.ts';
+import { madeOnceATurn, type Page, publicPage } from '../pages.ts';
 import type { ServeSettings } from '../settings.ts';
 import { Metrics } from './metrics.ts';
 
 type MonitoringSettings = Pick<ServeSettings, 'metrics' | 'metricsPort' | 'host'>;
 
-interface Stores {
+/** The stores of a service. */
+export interface Stores {
   readonly store: TokenStore;
   /** Counts the uses of limited tokens. */
   readonly leases: LeaseStore;

@@ -479,7 +479,10 @@ describe('the commands', () => {
   it.each([
     [['scopes', 'explain'], '<LIST> is missing; see tokenwright scopes explain --help'],
     [['scopes', 'explain', GET, 'GET', 'shop.example'], '<TARGET> is missing'],
-    [['scopes', 'explain', GET, 'GET', 'a.example', '/', 'canary'], 'too many, after <TARGET>'],
+    [
+      ['scopes', 'explain', GET, 'GET', 'a.example', '/', 'canary'],
+      'unexpected argument after <TARGET>',
+    ],
     [['scopes', 'expand', GET], '--catalog is required'],
     [['scopes', 'expand', GET, '--catalog', '--json'], '--catalog'],
     [['scopes', 'diff', GET], '<AFTER> is missing'],

@@ -1,7 +1,16 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Audit } from '../../../../src/app/server/logs/audit.ts';
+import { Audit, fileSink } from '../../../../src/app/server/logs/audit.ts';
 import type { SignIn } from '../../../../src/http/index.ts';
 import type { TokenEvent } from '../../../../src/index.ts';
 import { ACCOUNT, call, newFolder, newLog, run, serve } from '../../cli/support.ts';
@@ -9,8 +18,8 @@ import { ACCOUNT, call, newFolder, newLog, run, serve } from '../../cli/support.
 const ID = '7f3kQwB2mN8xR4tY6uZ1aC';
 
 function setUp() {
-  const { clock, texts, write, schedule, take, runLater } = newLog();
-  const audit = new Audit({ write, close: async () => {} }, { clock, schedule });
+  const { clock, texts, write, take } = newLog();
+  const audit = new Audit({ write, close: async () => {} });
   audit.addUsers([{ username: 'ada' }, { username: 'shop' }]);
   const signIn = (given: Partial<SignIn> = {}) =>
     audit.recordSignIn({
@@ -23,7 +32,7 @@ function setUp() {
   const accepted = (account: string, address = '192.0.2.1') =>
     signIn({ outcome: 'accepted', username: account, account, address });
   const takeLines = () => take().map((text) => JSON.parse(text));
-  return { clock, audit, signIn, accepted, take: takeLines, texts, runLater };
+  return { clock, audit, signIn, accepted, take: takeLines, texts };
 }
 
 describe('the audit log', () => {
@@ -125,7 +134,7 @@ describe('the audit log', () => {
   });
 
   it('records 50 failures per second, then how many it left out', async () => {
-    const { signIn, accepted, audit, take, clock, runLater } = setUp();
+    const { signIn, accepted, audit, take, clock } = setUp();
     const flood = (count: number) => {
       for (let i = 0; i < count; i++) signIn({ outcome: i % 2 === 0 ? 'refused' : 'limited' });
     };
@@ -137,7 +146,6 @@ describe('the audit log', () => {
     accepted('ada');
     expect(take()).toMatchObject([{ event: 'signed_in' }]);
     clock.advance(1);
-    runLater();
     expect(take()).toEqual([
       { at: clock.now().toISOString(), event: 'sign_ins_left_out', count: 1000 },
     ]);
@@ -176,12 +184,12 @@ describe('the audit log', () => {
   it.each(['reused', 'store_trouble'] as const)(
     'records 50 %s events per second, then how many it left out',
     (type) => {
-      const { audit, take, clock, runLater } = setUp();
+      const { audit, take, clock } = setUp();
       const about = { id: ID, account: 'ada', code: 'store_corrupt', at: clock.now() };
 
       for (let i = 0; i < 60; i++) audit.recordEvent({ type, ...about } as unknown as TokenEvent);
       expect(take()).toHaveLength(50);
-      runLater();
+      clock.advance(1);
       expect(take()).toMatchObject([{ event: 'events_left_out', count: 10 }]);
     },
   );
@@ -193,6 +201,20 @@ describe('the audit log', () => {
     audit.recordEvent({ type: 'revealed', account, count: 1, at: clock.now() } as TokenEvent);
 
     expect(texts).toEqual([expect.stringContaining('"account":"a?b?c?d?e"')]);
+  });
+});
+
+describe('fileSink', () => {
+  it('appends to its file, even after another process has appended', async () => {
+    const path = join(newFolder(), 'lines');
+    const sink = await fileSink(path);
+
+    await sink.write('a\n');
+    writeSync(openSync(path, 'a'), 'b\n');
+    await sink.write('c\n');
+    await sink.close();
+
+    expect(readFileSync(path, 'utf8')).toBe('a\nb\nc\n');
   });
 });
 

@@ -1,7 +1,10 @@
-import type { ScopeCatalog } from '../../../../scope/catalog.ts';
 import { getOrMake } from '../../../../scope/collections.ts';
-import { type Scope, safeParseScope } from '../../../../scope/grammar.ts';
-import { ScopeSet } from '../../../../scope/set.ts';
+import {
+  type Scope,
+  type ScopeCatalog,
+  ScopeSet,
+  safeParseScope,
+} from '../../../../scope/index.ts';
 import { requestOf } from './request.ts';
 import { nameProblem, Selection } from './selection.ts';
 import {

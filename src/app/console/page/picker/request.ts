@@ -1,8 +1,11 @@
-import type { ScopeCatalog } from '../../../../scope/catalog.ts';
 import { getOrMake } from '../../../../scope/collections.ts';
-import { ScopeError } from '../../../../scope/errors.ts';
-import { type Scope, safeParseScope } from '../../../../scope/grammar.ts';
-import { ScopeSet } from '../../../../scope/set.ts';
+import {
+  type Scope,
+  type ScopeCatalog,
+  ScopeError,
+  ScopeSet,
+  safeParseScope,
+} from '../../../../scope/index.ts';
 import { Rights } from './rights.ts';
 import { entriesOf, type Selection } from './selection.ts';
 import { type Branch, branchesTo, type Entry, isReading } from './tree.ts';

@@ -1,7 +1,6 @@
-import type { Scope } from '../../../../scope/grammar.ts';
+import { type Scope, ScopeSet } from '../../../../scope/index.ts';
 import { ScopeLookup } from '../../../../scope/lookup.ts';
 import { segmentBits } from '../../../../scope/request.ts';
-import { ScopeSet } from '../../../../scope/set.ts';
 
 /**
  * Scopes as a service with a catalog reads them: a `{}` stands for no segment that an endpoint

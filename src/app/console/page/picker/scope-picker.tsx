@@ -1,6 +1,5 @@
 import { useId, useMemo, useRef, useState } from 'preact/hooks';
-import { ScopeCatalog } from '../../../../scope/catalog.ts';
-import type { RefusedScope } from '../../../../scope/errors.ts';
+import { type RefusedScope, ScopeCatalog } from '../../../../scope/index.ts';
 import { Button } from '../controls/button.tsx';
 import { TextField } from '../controls/field.tsx';
 import { TEXTS } from '../texts.ts';

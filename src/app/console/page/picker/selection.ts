@@ -1,4 +1,5 @@
-import { isSegment, type Scope, safeParseScope } from '../../../../scope/grammar.ts';
+import { isSegment } from '../../../../scope/grammar.ts';
+import { type Scope, safeParseScope } from '../../../../scope/index.ts';
 import { Rights } from './rights.ts';
 import {
   type Branch,

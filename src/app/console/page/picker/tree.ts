@@ -1,5 +1,6 @@
 import { getOrMake } from '../../../../scope/collections.ts';
-import { pathTextOf, type Scope } from '../../../../scope/grammar.ts';
+import { pathTextOf } from '../../../../scope/grammar.ts';
+import type { Scope } from '../../../../scope/index.ts';
 
 /** Methods that only read (RFC 9110 section 9.2.1, and `QUERY`). */
 const READING: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'QUERY', 'TRACE']);

@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { ScopeCatalog } from '../../../../scope/catalog.ts';
-import { safeParseScope } from '../../../../scope/grammar.ts';
+import { type ScopeCatalog, safeParseScope } from '../../../../scope/index.ts';
 import { Button } from '../controls/button.tsx';
 import { Field, TextField } from '../controls/field.tsx';
 import { messageOf } from '../controls/notice.tsx';

@@ -1,7 +1,7 @@
 import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { OutageLog } from '../../../../src/app/server/logs/outage-log.ts';
+import { OutageLog } from '../../../../src/app/server/logs/outage.ts';
 import {
   generateKey,
   MemoryTokenStore,
@@ -18,10 +18,10 @@ const NEED = { scope: 'GET:a.example/b' };
 
 /** The log of a store whose diagnosis the test sets. */
 function setUp() {
-  const { clock, write, schedule, runLater, take } = newLog();
+  const { clock, write, take } = newLog();
   let reason: string | undefined = REASON;
   const diagnose = async () => reason;
-  const log = new OutageLog({ name: 'PostgreSQL at db', diagnose, write, clock, schedule });
+  const log = new OutageLog({ name: 'PostgreSQL at db', diagnose, write });
   const store = log.observed(new MemoryTokenStore());
   return {
     clock,
@@ -35,7 +35,6 @@ function setUp() {
     },
     async minute() {
       clock.advance(60);
-      runLater();
       await turn();
     },
     async taken() {
@@ -77,10 +76,10 @@ describe('the outage log', () => {
   });
 
   it('reports the failure before the recovery, even if the diagnosis takes longer', async () => {
-    const { clock, write, schedule, take } = newLog();
+    const { clock, write, take } = newLog();
     const diagnosis = Promise.withResolvers<string>();
     const diagnose = () => diagnosis.promise;
-    const log = new OutageLog({ name: 'Redis', diagnose, write, clock, schedule });
+    const log = new OutageLog({ name: 'Redis', diagnose, write });
     const store = log.observed(new MemoryTokenStore());
     log.recordTrouble(FAILURE);
     clock.advance(6);
@@ -108,10 +107,10 @@ describe('the outage log', () => {
   });
 
   it('has no line for other trouble or an ordinary refusal', async () => {
-    const { clock, write, schedule, take } = newLog();
+    const { write, take } = newLog();
     const store = new MemoryTokenStore();
     const diagnose = async () => REASON;
-    const log = new OutageLog({ name: 'the store', diagnose, write, clock, schedule });
+    const log = new OutageLog({ name: 'the store', diagnose, write });
     const onEvent = (event: TokenEvent) => {
       if (event.type === 'store_trouble') log.recordTrouble(event);
     };
@@ -160,11 +159,11 @@ describe('the outage log', () => {
       await answer();
       corrupt();
     }
-    expect(await taken()).toEqual([]);
+    expect(await taken()).toEqual(Array(3).fill(expect.stringContaining('still fails')));
 
     clock.advance(60);
     await answer();
-    expect(await taken()).toEqual(['PostgreSQL at db works again after 260 s; 5 calls failed']);
+    expect((await taken()).at(-1)).toBe('PostgreSQL at db works again after 260 s; 5 calls failed');
   });
 
   it('treats failures between answers as one outage', async () => {

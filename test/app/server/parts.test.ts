@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { newLimiter } from '../../../src/app/server/generations.ts';
+import { newLimiter } from '../../../src/app/server/parts.ts';
 
 const username = 'ada';
 const networks = Array.from({ length: 100 }, (_, i) => `2001:db8:0:${i.toString(16)}::/64`);

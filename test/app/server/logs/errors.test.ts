@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { ErrorLog } from '../../../../src/app/server/logs/error-log.ts';
+import { ErrorLog } from '../../../../src/app/server/logs/errors.ts';
 import { remoteAddress } from '../../../../src/http/sign-in/login-limiter.ts';
 import { withDeadline } from '../../../../src/time/deadline.ts';
 import { newLog } from '../../cli/support.ts';
 
 function setUp() {
-  const { clock, write, schedule, take, runLater } = newLog();
-  return { errors: new ErrorLog({ write, clock, schedule }), clock, take, runLater };
+  const { clock, write, take } = newLog();
+  return { errors: new ErrorLog(write), clock, take };
 }
 
 async function errorOf(work: () => unknown): Promise<unknown> {
@@ -40,15 +40,16 @@ describe('the log of failed calls', () => {
       'the header?is odd',
     ],
   ])('has one line without a stack for %s', async (_, work, message) => {
+    const error = await errorOf(work);
     const { errors, take } = setUp();
 
-    errors.report(await errorOf(work));
+    errors.report(error);
 
     expect(take()).toEqual([`a call failed: ${message}`]);
   });
 
   it('shows the stack of an error once a minute, then how often it recurred', () => {
-    const { errors, clock, take, runLater } = setUp();
+    const { errors, clock, take } = setUp();
     const fail = (message: string) => errors.report(new TypeError(message));
 
     for (let i = 0; i < 1000; i++) fail('broken');
@@ -61,23 +62,21 @@ describe('the log of failed calls', () => {
     fail('broken');
     expect(take()).toEqual([]);
     clock.advance(0.001);
-    runLater();
     expect(take()).toEqual(['a call failed: TypeError: broken (1000 more times within a minute)']);
     fail('broken');
     expect(take()).toEqual([expect.stringContaining('TypeError: broken\n')]);
   });
 
   it('limits the number of lines for errors whose messages all differ', () => {
-    const { errors, clock, take, runLater } = setUp();
+    const { errors, clock, take } = setUp();
     const flood = () => {
       for (let i = 0; i < 1000; i++) errors.report(new Error(`message ${i}`));
     };
 
     flood();
     expect(take()).toHaveLength(101);
-    runLater();
-    expect(take()).toEqual(['a call failed: other errors (899 more times within a minute)']);
     clock.advance(60);
+    expect(take()).toEqual(['a call failed: other errors (899 more times within a minute)']);
     flood();
     expect(take()).toHaveLength(101);
   });

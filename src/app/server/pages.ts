@@ -1,11 +1,12 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
-import { DEFAULT_SEND_TIMEOUT_MS } from '../../../bounds.ts';
-import { HttpError, internalError } from '../../../http/errors.ts';
-import { sendByNode } from '../../../http/node/sending.ts';
-import { publicFile } from '../../../http/public-file.ts';
-import { headerOf } from '../../../http/request.ts';
-import { fail, type HttpResponse } from '../../../http/responses.ts';
-import { nextTurn } from '../../../time/deadline.ts';
+import { DEFAULT_SEND_TIMEOUT_MS } from '../../bounds.ts';
+import { HttpError, internalError } from '../../http/errors.ts';
+import { toNodeListener } from '../../http/index.ts';
+import { sendByNode } from '../../http/node/sending.ts';
+import { publicFile } from '../../http/public-file.ts';
+import { headerOf } from '../../http/request.ts';
+import { fail, type HttpResponse } from '../../http/responses.ts';
+import { nextTurn } from '../../time/deadline.ts';
 
 /** A page that the service has in addition to the token handler. */
 export interface Page {
@@ -71,4 +72,31 @@ async function answerOf(make: () => HttpResponse | Promise<HttpResponse>): Promi
   } catch {
     return fail(internalError());
   }
+}
+
+/** The path of the console. */
+export const CONSOLE = '/console';
+
+/** The page and its files. A path with dot segments or escapes could be read in two ways. */
+const PATHS = /^\/console(?:\/(?:[\w-][\w.-]*)?)?(?:\?|$)/;
+
+/**
+ * The console and its files, all under one route. Anyone may load it: it has no rights of its own.
+ */
+export function consolePage(): Page {
+  let loaded: Promise<RequestListener> | undefined;
+  return {
+    route: CONSOLE,
+    isAt: (target) => PATHS.test(target),
+    async answer(request, response) {
+      loaded ??= loadConsole();
+      (await loaded)(request, response);
+    },
+  };
+}
+
+/** Loads the console on its first request, so that it does not delay the start of the service. */
+async function loadConsole(): Promise<RequestListener> {
+  const { tokenConsole } = await import('../console/index.ts');
+  return toNodeListener(tokenConsole({ basePath: CONSOLE, api: '/' }));
 }

@@ -1,6 +1,6 @@
-import { type Clock, systemClock } from '../../../time/clock.ts';
+import { systemClock } from '../../../index.ts';
+import { setTimeout } from '../../../time/timers.ts';
 import { count } from '../../terminal/layout.ts';
-import { type Schedule, unrefTimer } from './schedule.ts';
 
 /** Milliseconds without a failure after which an answer of the store ends its outage. @bound */
 export const OUTAGE_QUIET_MS = 5000;
@@ -19,10 +19,6 @@ export interface OutageLogOptions {
   /** Says what still works, after the reason. @default none */
   readonly remark?: string | undefined;
   readonly write: (message: string) => void;
-  /** @default the system clock */
-  readonly clock?: Clock | undefined;
-  /** @default {@link unrefTimer} */
-  readonly schedule?: Schedule | undefined;
 }
 
 /** An outage in progress. */
@@ -45,25 +41,19 @@ interface Outage {
  */
 export class OutageLog {
   readonly #options: OutageLogOptions;
-  readonly #clock: Clock;
-  readonly #schedule: Schedule;
   #outage: Outage | undefined;
 
   constructor(options: OutageLogOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
-    this.#schedule = options.schedule ?? unrefTimer;
   }
 
   /** Counts an event `store_trouble`. */
   recordTrouble({ code }: { readonly code: string }): void {
     const fallback = FALLBACKS.get(code);
     if (fallback === undefined) return;
-    const now = this.#now();
-    if (this.#outage === undefined) void this.#begin(now, fallback);
-    if (this.#outage === undefined) return;
-    this.#outage.failed += 1;
-    this.#outage.lastFailure = now;
+    const outage = this.#outage ?? this.#begin(fallback);
+    outage.failed += 1;
+    outage.lastFailure = now();
   }
 
   /** Wraps a store, so that its answers can end an outage. */
@@ -83,19 +73,20 @@ export class OutageLog {
     });
   }
 
-  async #begin(now: number, fallback: Fallback): Promise<void> {
-    const { quietMs } = fallback;
-    const outage = {
-      ...{ start: now, quietMs, lastFailure: now },
-      ...{ failed: 0, reported: 0, isLogged: false },
-    };
+  #begin({ reason, quietMs }: Fallback): Outage {
+    const start = now();
+    const outage = { start, quietMs, lastFailure: start, failed: 0, reported: 0, isLogged: false };
     this.#outage = outage;
     this.#reportLater(outage);
-    const reason = await this.#options.diagnose();
+    void this.#logStart(outage, reason);
+    return outage;
+  }
+
+  async #logStart(outage: Outage, fallback: string): Promise<void> {
+    const { name, remark, write, diagnose } = this.#options;
+    const reason = await diagnose();
     if (reason !== undefined) outage.quietMs = OUTAGE_QUIET_MS;
-    const { name, remark, write } = this.#options;
-    const more = remark === undefined ? '' : `; ${remark}`;
-    write(`${name} fails: ${reason ?? fallback.reason}${more}`);
+    write(`${name} fails: ${reason ?? fallback}${remark === undefined ? '' : `; ${remark}`}`);
     outage.isLogged = true;
   }
 
@@ -103,16 +94,16 @@ export class OutageLog {
   #recordAnswer(): void {
     const outage = this.#outage;
     // While the diagnosis is under way, its line is not written yet: it comes first.
-    if (outage?.isLogged !== true || this.#now() - outage.lastFailure < outage.quietMs) return;
+    if (outage?.isLogged !== true || now() - outage.lastFailure < outage.quietMs) return;
     this.#outage = undefined;
-    const seconds = Math.round((this.#now() - outage.start) / 1000);
+    const seconds = Math.round((now() - outage.start) / 1000);
     this.#options.write(
       `${this.#options.name} works again after ${seconds} s; ${count(outage.failed, 'call')} failed`,
     );
   }
 
   #reportLater(outage: Outage): void {
-    this.#schedule(() => void this.#report(outage), OUTAGE_REPORT_MS);
+    setTimeout(() => void this.#report(outage), OUTAGE_REPORT_MS).unref();
   }
 
   async #report(outage: Outage): Promise<void> {
@@ -129,10 +120,10 @@ export class OutageLog {
     // No call came in the meantime, so only this can notice the end.
     if ((await this.#options.diagnose()) === undefined) this.#recordAnswer();
   }
+}
 
-  #now(): number {
-    return this.#clock.now().getTime();
-  }
+function now(): number {
+  return systemClock.now().getTime();
 }
 
 /** Describes an outage if the diagnosis finds no reason. */

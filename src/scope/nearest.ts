@@ -1,7 +1,6 @@
 import { domainCovers, methodCovers, pathCovers } from './algebra.ts';
 import { MAX_SUGGESTIONS, SUGGESTION_BUDGET } from './bounds.ts';
 import { getOrMake, lowerBound } from './collections.ts';
-import { editDistance, type StepBudget } from './distance.ts';
 import type { Scope } from './grammar.ts';
 import type { Steps } from './steps.ts';
 
@@ -112,4 +111,106 @@ class Nearest {
   texts(): string[] {
     return this.#ranked.map(({ text }) => text);
   }
+}
+
+/** The characters of a name that are compared. */
+const COMPARED_LENGTH = 64;
+/** With one more edit, most names are others: a transposition counts as two. */
+const MAX_NAME_EDITS = 2;
+/** From this length on, a part of a name stands for it. */
+const MIN_PART_LENGTH = 3;
+
+/**
+ * Finds the known name that an unknown one probably means, for a hint. Ignores case, hyphens and
+ * underscores. Prefers a name that begins with the other one, such as `ttl` and `ttlSeconds`, then
+ * the one with the fewest edits, then one that contains the unknown name.
+ */
+export function nearestName(name: string, known: readonly string[]): string | undefined {
+  const word = folded(name);
+  const maxEdits = Math.min(MAX_NAME_EDITS, Math.floor(word.length / 2));
+  return closest(known, (other) => {
+    const [short, long] = word.length < other.length ? [word, other] : [other, word];
+    const isPart = short.length >= MIN_PART_LENGTH && long.includes(short);
+    if (isPart && long.startsWith(short)) return (long.length - short.length) / COMPARED_LENGTH;
+    const edits = editDistance(word, other, maxEdits + 1);
+    return edits <= maxEdits || (isPart && short === word) ? edits : Infinity;
+  });
+}
+
+/**
+ * Finds the known name of which an unknown one is a misspelling. Stricter than {@link nearestName}, for
+ * callers that refuse such a name and ignore others: `page` is not a misspelled `name`.
+ */
+export function misspelledName(name: string, known: readonly string[]): string | undefined {
+  const word = folded(name);
+  return closest(known, (other) => {
+    const limit = (other.length > 4 ? MAX_NAME_EDITS : 1) + 1;
+    const edits = editDistance(word, other, limit);
+    return edits < limit ? edits : Infinity;
+  });
+}
+
+function folded(name: string): string {
+  return name.slice(0, COMPARED_LENGTH).replaceAll(/[_-]/g, '').toLowerCase();
+}
+
+/** The first of the names with the least distance, unless none has a finite one. */
+function closest(
+  known: readonly string[],
+  distanceTo: (other: string) => number,
+): string | undefined {
+  const distances = known.map((name) => distanceTo(folded(name)));
+  const least = Math.min(...distances);
+  return least === Infinity ? undefined : known[distances.indexOf(least)];
+}
+
+/** The work left for a search, in cells of the matrix: comparisons of two characters. */
+export interface StepBudget {
+  left: number;
+}
+
+/** One row of the matrix. Shared between calls, which is safe because none of them awaits. */
+const row: number[] = [];
+
+/**
+ * Levenshtein distance, or `limit` if it is not less. Looks only at the cells that a path of this
+ * length can reach (Ukkonen, 1985): fewer than `2 * limit` for each character. Returns `limit` when
+ * the budget runs out.
+ */
+export function editDistance(
+  a: string,
+  b: string,
+  limit: number,
+  budget: StepBudget = { left: Infinity },
+): number {
+  if (Math.abs(a.length - b.length) >= limit) return limit;
+  // A common prefix costs no edits.
+  let start = 0;
+  while (start < a.length && a.charCodeAt(start) === b.charCodeAt(start)) start += 1;
+  budget.left -= start;
+  const rows = a.length - start;
+  const columns = b.length - start;
+
+  for (let column = 0; column <= columns; column++) row[column] = Math.min(column, limit);
+  for (let i = 1; i <= rows; i++) {
+    const first = Math.max(1, i - limit);
+    const last = Math.min(columns, i + limit);
+    budget.left -= last - first + 1;
+    if (budget.left < 0) return limit;
+    let diagonal = row[first - 1] as number;
+    let left = Math.min(i, limit);
+    row[first - 1] = left;
+    let least = left;
+    const unit = a.charCodeAt(start + i - 1);
+    for (let column = first; column <= last; column++) {
+      const above = row[column] as number;
+      const isSame = unit === b.charCodeAt(start + column - 1);
+      left = isSame ? diagonal : Math.min(limit, 1 + Math.min(diagonal, above, left));
+      diagonal = above;
+      row[column] = left;
+      least = Math.min(least, left);
+    }
+    if (least === limit) return limit;
+  }
+  return row[columns] as number;
 }

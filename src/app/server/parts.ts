@@ -1,0 +1,202 @@
+import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js';
+import { FAILURES_SECONDS } from '../../bounds.ts';
+import {
+  type Authenticate,
+  type FailureLimiter,
+  type FixedAccount,
+  failureLimiter,
+  fixedAccounts,
+  type TokenHandlerOptions,
+} from '../../http/index.ts';
+import { isTokenError } from '../../index.ts';
+import { usageError } from '../terminal/errors.ts';
+import { callerAddress } from './client-address.ts';
+import { ServiceFiles } from './files/service-files.ts';
+import { gatewayCheck } from './gateway-check.ts';
+import type { GreetingFacts } from './greeting.ts';
+import type { ListenPlace } from './listen.ts';
+import { type Audit, openAudit } from './logs/audit.ts';
+import { ErrorLog } from './logs/errors.ts';
+import { theLog, warn } from './logs/log.ts';
+import type { Metrics } from './metrics/metrics.ts';
+import { Monitoring } from './metrics/monitoring.ts';
+import { CONSOLE, consolePage, type Page, publicJsonPage } from './pages.ts';
+import type { LastingParts } from './reload.ts';
+import { type ServeSettings, serviceOptions } from './settings.ts';
+import { requireSqlite, type StoreTarget, storeTarget } from './stores/open.ts';
+
+/** Wrong passwords from one address, within `FAILURES_SECONDS`. @bound */
+export const MAX_FAILURES_OF_ADDRESS = 1000;
+
+/** Wrong passwords for one user within `FAILURES_SECONDS`. @bound */
+export const MAX_FAILURES_OF_USER = 100;
+
+/** The parts of `serve`, but for those that need its store. */
+export interface Parts {
+  readonly place: ListenPlace;
+  readonly store: {
+    readonly target: StoreTarget;
+    /** How long to try to open it. */
+    readonly waitSeconds: number;
+    readonly usage: ServeSettings['usage'];
+  };
+  readonly files: ServiceFiles;
+  /** What the files hold. */
+  readonly read: Awaited<ReturnType<ServiceFiles['read']>>;
+  readonly monitoring: Monitoring;
+  /** Absent if it is off. */
+  readonly audit: Audit | undefined;
+  readonly lasting: Omit<LastingParts, 'stores'>;
+  /** Whether it is set how proxies name their clients. */
+  readonly isProxyKnown: boolean;
+  /** Whether it looks like a first look, but for its address. */
+  readonly isTrial: boolean;
+  readonly shown: Pick<GreetingFacts, 'data' | 'isExample' | 'hasConsole' | 'paths'>;
+}
+
+/**
+ * Turns the settings into parts; nothing after this reads settings. Reads all files before the store is
+ * opened, which may take long.
+ *
+ * @throws {CliError} naming the setting or the file, and what is wrong with it
+ */
+export async function partsOf(settings: ServeSettings): Promise<Parts> {
+  const { audit: auditPath, catalog, console, host, maxStaleMs, port, store, usage } = settings;
+  const options = serviceOptions(settings);
+  const target = usableTarget(settings);
+  const files = new ServiceFiles(settings);
+  const read = await files.read();
+  const monitoring = await Monitoring.open(settings);
+  const audit = auditPath === undefined ? undefined : await openAudit(auditPath, warn);
+  const { metrics } = monitoring;
+  const onEvent = eachOf(audit?.recordEvent, metrics?.recordEvent);
+  return {
+    place: { host, port },
+    store: { target, waitSeconds: settings.storeWait, usage },
+    files,
+    read,
+    monitoring,
+    audit,
+    lasting: {
+      ...callParts(settings, audit, metrics),
+      service: { ...options, cache: { maxStaleMs }, onEvent },
+      signIn(accounts) {
+        audit?.addUsers(accounts);
+        return fixedAccounts(accounts, { onRenew: files.renewal(accounts) });
+      },
+      purgeAfter: settings.purgeAfter,
+    },
+    isProxyKnown: settings.trustProxy.length > 0 || settings.clientHeader !== undefined,
+    isTrial: store === undefined,
+    shown: {
+      data: settings.data,
+      isExample: catalog.length === 0,
+      hasConsole: console === 'on',
+      paths: pathsOf(settings),
+    },
+  };
+}
+
+/** The parts that answer calls. */
+function callParts(
+  settings: ServeSettings,
+  audit: Audit | undefined,
+  metrics: Metrics | undefined,
+): Pick<LastingParts, 'handler' | 'pages' | 'checkOf' | 'observers' | 'onService'> {
+  const onSignIn = eachOf(audit?.recordSignIn, metrics?.recordSignIn);
+  const handler = { ...handlerOptions(settings), onSignIn };
+  audit?.addUsers(settings.introspection);
+  return {
+    handler,
+    pages: [frontPage(settings), ...(settings.console === 'on' ? [consolePage()] : [])],
+    checkOf: (tokens) => gatewayCheck({ ...settings, tokens, onError: handler.onError }),
+    observers: [metrics?.recordCall, theLog().recordCall].filter(
+      (observer) => observer !== undefined,
+    ),
+    onService: (tokens) => metrics?.countIntrospections(tokens),
+  };
+}
+
+/** The store of the settings. Refuses SQLite before any file is made if Node.js has none. */
+function usableTarget(settings: ServeSettings): StoreTarget {
+  const target = storeTarget(settings);
+  if (target.file !== undefined) requireSqlite();
+  return target;
+}
+
+/** Combines the given listeners into one; `undefined` if there are none. */
+function eachOf<Event>(
+  ...listeners: readonly (((event: Event) => void) | undefined)[]
+): ((event: Event) => void) | undefined {
+  const all = listeners.filter((listener) => listener !== undefined);
+  if (all.length === 0) return undefined;
+  return (event) => {
+    for (const listener of all) listener(event);
+  };
+}
+
+function handlerOptions(
+  settings: ServeSettings,
+): Omit<TokenHandlerOptions, 'tokens' | 'authenticate'> {
+  const { acceptLegacyBody, introspection, revocation, derivation, docs, pathTokens } = settings;
+  const errors = new ErrorLog();
+  return {
+    acceptLegacyBody,
+    ...(introspection.length > 0 && {
+      introspection: { authenticate: resourceServers(introspection) },
+    }),
+    revocation,
+    derivation,
+    docs,
+    pathTokens,
+    limiter: newLimiter(),
+    clientAddress: callerAddress(settings),
+    onError: (error: unknown) => errors.report(error),
+  };
+}
+
+/** Replaces the library's `accounts` in errors by the name of the setting. */
+function resourceServers(accounts: readonly FixedAccount[]): Authenticate {
+  try {
+    return fixedAccounts(accounts);
+  } catch (error) {
+    if (!isTokenError(error)) throw error;
+    throw usageError(error.message.replace(/^accounts/, 'introspection'));
+  }
+}
+
+/** Counts in memory: each process counts on its own, and a restart begins at zero. */
+export function newLimiter(): FailureLimiter {
+  const limiter = (points: number) => new RateLimiterMemory({ points, duration: FAILURES_SECONDS });
+  return failureLimiter({
+    userAndAddress: limiter(MAX_FAILURES_OF_USER),
+    address: limiter(MAX_FAILURES_OF_ADDRESS),
+    user: limiter(MAX_FAILURES_OF_USER),
+  });
+}
+
+/**
+ * The page at `/`: the name of the service, and links to its other pages. Anyone may read it, so it
+ * does not show the version. Links are relative, since a proxy may add a path.
+ */
+function frontPage({ console, docs }: Pick<ServeSettings, 'console' | 'docs'>): Page {
+  const links = {
+    openapi: './openapi.json',
+    ...(console === 'on' && { console: `.${CONSOLE}` }),
+    ...(docs && { docs: './docs' }),
+    healthz: './healthz',
+    readyz: './readyz',
+  };
+  const data = { name: 'tokenwright', ...links };
+  return publicJsonPage('/', { data, success: true, message: '', error: null });
+}
+
+/** The paths of optional routes. */
+function pathsOf({ introspection, revocation, derivation, docs }: ServeSettings): string[] {
+  return [
+    ...(introspection.length > 0 ? ['/introspect'] : []),
+    ...(revocation ? ['/revoke'] : []),
+    ...(derivation ? ['/token/derive'] : []),
+    ...(docs ? ['/docs'] : []),
+  ];
+}
