@@ -28,7 +28,6 @@ describe('the cost of masking values', () => {
   const mask = redactor([
     formats.sanctum({ prefix: 'st_' }),
     formats.betterAuth(),
-    formats.keypal(),
     formats.unkey({ prefix: 'unk' }),
     formats.prefixedApiKey({ prefix: 'my' }),
     formats.sha256({ pattern: /^old-[0-9A-Za-z]{30}$/ }),

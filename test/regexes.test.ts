@@ -49,7 +49,6 @@ describe('the regular expressions of the source', () => {
   it.each([
     formats.sanctum({ prefix: 'a.b_' }),
     formats.betterAuth({ prefix: 'old_' }),
-    formats.keypal({ prefix: 'sk_' }),
     formats.unkey({ prefix: 'unk' }),
     formats.prefixedApiKey({ prefix: 'mycompany' }),
   ])('take linear time for the format $name', ({ inText = '' }) => {

@@ -66,18 +66,7 @@ export const sidebar: Items = [
       item('When a value has leaked', '/guides/leaks'),
       item('Keep values out of logs', '/guides/logging'),
       item('Test your rules', '/guides/testing'),
-    ],
-  },
-  {
-    text: 'Guides: move to it',
-    items: [
-      item('Bring your tokens', '/guides/import-tokens'),
-      item('From better-auth API keys', '/guides/from-better-auth'),
-      item('From Laravel Sanctum', '/guides/from-sanctum'),
-      item('From Unkey', '/guides/from-unkey'),
-      item('From prefixed-api-key', '/guides/from-prefixed-api-key'),
-      item('From keypal', '/guides/from-keypal'),
-      item('From hand-rolled tokens', '/guides/from-hand-rolled'),
+      item('Bring your tokens', '/guides/bring-your-tokens'),
     ],
   },
   {

@@ -81,22 +81,6 @@ export const formats = /* @__PURE__ */ Object.freeze({
       rest.length === letters && /^[A-Za-z]+$/.test(rest) ? value : undefined;
     return formatWithStart('better-auth', start, `[A-Za-z]{${letters}}`, partOf);
   },
-  /**
-   * The package `keypal`: a prefix if you have set one, and 32 letters and digits. Not with its `salt`.
-   */
-  keypal({
-    prefix = '',
-    length = 32,
-  }: {
-    readonly prefix?: string | undefined;
-    readonly length?: number | undefined;
-  } = {}): ForeignFormat {
-    const letters = lengthOf(length);
-    const start = checkStart(prefix, 'keypal');
-    const partOf = (value: string, rest: string) =>
-      rest.length === letters && /^[0-9A-Za-z]+$/.test(rest) ? value : undefined;
-    return formatWithStart('keypal', start, `[0-9A-Za-z]{${letters}}`, partOf);
-  },
   /** Unkey: a prefix, `_` and base58. */
   unkey({ prefix }: PrefixedFormat): ForeignFormat {
     const start = `${checkStart(prefix, 'unkey')}_`;
@@ -176,7 +160,7 @@ function restOf(value: string, start: string): string | undefined {
 }
 
 function checkStart(text: unknown, format: string): string {
-  if (text === '' && ['sanctum', 'betterAuth', 'keypal'].includes(format)) return '';
+  if (text === '' && ['sanctum', 'betterAuth'].includes(format)) return '';
   if (typeof text === 'string' && /^[0-9A-Za-z_.-]{1,64}$/.test(text)) return text;
   throw invalidOptions(
     `formats.${format} takes a prefix of 1 to 64 letters, digits, "_", "." and "-"`,

@@ -741,10 +741,6 @@ export declare const formats: Readonly<{
     readonly prefix?: string | undefined;
     readonly length?: number | undefined;
   }): ForeignFormat;
-  keypal({ prefix, length, }?: {
-    readonly prefix?: string | undefined;
-    readonly length?: number | undefined;
-  }): ForeignFormat;
   unkey({ prefix }: PrefixedFormat): ForeignFormat;
   prefixedApiKey({ prefix }: PrefixedFormat): ForeignFormat;
   sha256({ pattern, name, }: {

@@ -17,7 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
 const file = join(folder, 'rows.jsonl');
 const place =
   store === undefined ? ['--data', folder] : ['--store', store, '--table', `import_${process.pid}`];
-const importing = ['import', '--from', 'csv', '--format', 'own', ...place, '--json'];
+const importing = ['import', '--format', 'own', ...place, '--json'];
 
 interface Run {
   readonly seconds: number;

@@ -164,7 +164,7 @@ describe('the shell blocks', () => {
   });
 });
 
-describe.runIf(inject('servers').postgres)('the SQL of from-hand-rolled.md', () => {
+describe.runIf(inject('servers').postgres)('the SQL of bring-your-tokens.md', () => {
   it('replaces values with their SHA-256 hashes', async () => {
     const client = new pg.Client({ connectionString: inject('servers').postgres });
     await client.connect();
@@ -172,8 +172,8 @@ describe.runIf(inject('servers').postgres)('the SQL of from-hand-rolled.md', () 
     await client.query('CREATE TEMPORARY TABLE api_tokens (value text)');
     await client.query("INSERT INTO api_tokens VALUES ('sesame'), ('ésame')");
 
-    const [hashing = ''] = blocksOf('docs/guides/from-hand-rolled.md', 'sql');
-    await client.query(hashing);
+    const blocks = blocksOf('docs/guides/bring-your-tokens.md', 'sql');
+    await client.query(blocks.find((text) => text.startsWith('ALTER TABLE')) ?? '');
 
     const { rows } = await client.query('SELECT * FROM api_tokens');
     const hashes = ['sesame', 'ésame'].map((text) => ({

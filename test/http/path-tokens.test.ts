@@ -43,8 +43,8 @@ describe('pathTokens: id-only', () => {
     ['with an underscore', 'unk_3ZKpQxyzABCDEFGHJKLMN'],
     ['without one', 'abcdefghijklmnopqrstuvwxyzABCDEF'],
   ])('refuses an imported value %s', async (_, value) => {
-    const foreign = [formats.unkey({ prefix: 'unk' }), formats.keypal()];
-    const format = value.startsWith('unk') ? 'unkey' : 'keypal';
+    const foreign = [formats.unkey({ prefix: 'unk' }), formats.betterAuth({ length: 32 })];
+    const format = value.startsWith('unk') ? 'unkey' : 'better-auth';
     const { call, tokens, clock } = setUp({ pathTokens: 'id-only', foreign });
     const { id } = await tokens.import({
       ...{ account: 'ada', format, scopes: [ORDERS] },

@@ -3,12 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { Cells } from '../../src/app/cli/import/cells.ts';
-import { type OldRow, readRows } from '../../src/app/cli/import/rows.ts';
 import { loadCatalog } from '../../src/app/server/files/catalog-files.ts';
 import { readKeys } from '../../src/app/server/files/key-file.ts';
 import { parseJson, readJson, readScopes, readTokens } from '../../src/app/terminal/inputs.ts';
-import { isTokenError } from '../../src/errors.ts';
 import { hasTooManyMembers, parseJsonText, roundedNumberIn } from '../../src/text/json.ts';
 import { readMetadata } from '../../src/token/metadata.ts';
 import { setUp as setUpHttp } from '../http/support.ts';
@@ -95,8 +92,6 @@ function exact(number: bigint): string {
 }
 
 describe('a number that JSON rounds', () => {
-  const row = '{"id":"a","user":1546130668394913822}';
-
   it('is refused by the service, which names the member', async () => {
     const { post } = serviceWith();
     const answer = await post(`{"scopes":["${SCOPE}"],"metadata":{"id":1546130668394913822}}`);
@@ -130,17 +125,6 @@ describe('a number that JSON rounds', () => {
     expect(() => parseJson('[{"kid":9007199254740993}]', 'keys.json')).toThrow(
       /^keys\.json: 0\.kid is a number that JSON rounds/,
     );
-  });
-
-  it('is refused in rows, and in a cell that is JSON', async () => {
-    const rows: OldRow[] = [];
-    for await (const each of readRows([Buffer.from(`${row}\n{"id":"b"}\n`)])) rows.push(each);
-
-    expect(rows.map(({ columns }) => isTokenError(columns))).toEqual([true, false]);
-    const cells = new Cells(new Map([['metadata', '{"a":9007199254740993}']]));
-    expect(() => cells.object('metadata')).toThrow(/^metadata\.a is a number that JSON rounds/);
-    const twice = JSON.stringify('{"a":9007199254740993}');
-    expect(() => new Cells(new Map([['metadata', twice]])).object('metadata')).toThrow(/rounds/);
   });
 
   it('does not matter in an OpenAPI document', async () => {

@@ -35,7 +35,6 @@ const MAKERS: Readonly<Record<string, Maker>> = {
   'better-auth': (rest) => formats.betterAuth(prefixAndLength(rest)),
   unkey: (prefix) => formats.unkey({ prefix }),
   'prefixed-api-key': (prefix) => formats.prefixedApiKey({ prefix }),
-  keypal: (rest) => formats.keypal(prefixAndLength(rest)),
   sha256(rest) {
     const [, name = '', pattern = ''] = /^([a-z0-9-]{1,32}):(.+)$/.exec(rest) ?? [];
     if (pattern === '')
@@ -48,7 +47,7 @@ const MAKERS: Readonly<Record<string, Maker>> = {
 export const FORMATS: Kind<readonly ForeignFormat[]> = {
   flag: { type: 'string', multiple: true },
   values:
-    'sanctum[:PREFIX], better-auth[:PREFIX[:LENGTH]], unkey:PREFIX, prefixed-api-key:PREFIX, keypal[:PREFIX[:LENGTH]] or sha256:NAME:PATTERN',
+    'sanctum[:PREFIX], better-auth[:PREFIX[:LENGTH]], unkey:PREFIX, prefixed-api-key:PREFIX or sha256:NAME:PATTERN',
   read(given, name) {
     const texts = Array.isArray(given) ? given.map(String) : entriesOf(String(given));
     const read = texts.map((text) => readFormat(text, name));

@@ -49,7 +49,7 @@ export function newFolder(): string {
 /** A service on the store and the keys of a data folder, set up like serve. */
 export function serviceOn(
   data: string,
-  options: Pick<TokenServiceOptions, 'reveal'> = {},
+  options: Pick<TokenServiceOptions, 'reveal' | 'foreign'> = {},
 ): TokenService {
   const store = SqliteTokenStore.open(join(data, 'tokens.db'));
   const tokens = new TokenService({ store, keys: loadKeys(data), prefix: 'tw', ...options });

@@ -10,7 +10,7 @@ import { newFolder, runInShell } from '../cli/support.ts';
 import { startApi, Transcript } from '../cli/transcript.ts';
 
 const SQLITE = 'sqlite3';
-const guide = new URL('../../../docs/guides/from-better-auth.md', import.meta.url);
+const guide = new URL('../../../docs/guides/bring-your-tokens.md', import.meta.url);
 const READ = 'GET:orders.acme.example/orders';
 const WRITE = 'POST:orders.acme.example/orders';
 
@@ -78,7 +78,8 @@ it('keys of better-auth keep working for their bearers after an import', {
   );
 
   transcript.remark('their rows, by the query of the guide; no value is among them');
-  const [, query = ''] = /^```sql\n(-- SQLite\n.*?)^```$/ms.exec(readFileSync(guide, 'utf8')) ?? [];
+  const [, query = ''] =
+    /^### better-auth.*?^```sql\n(.*?)^```$/ms.exec(readFileSync(guide, 'utf8')) ?? [];
   writeFileSync(join(folder, 'export.sql'), query);
   const rows = exportOf(join(folder, 'app.db'), query);
   writeFileSync(join(folder, 'keys.jsonl'), rows);
@@ -94,11 +95,11 @@ it('keys of better-auth keep working for their bearers after an import', {
   await shell('cat permissions.json');
 
   transcript.remark('rehearse: a key without permissions needs a decision');
-  const importing = 'tokenwright import --from better-auth --map permissions.json';
+  const importing = 'tokenwright import --format better-auth --map permissions.json';
   const trial = await shell(`${importing} --dry-run < keys.jsonl`);
   expect(trial).toMatchObject({ code: 3 });
   expect(trial.stdout).toContain('would import 3 of 5 rows');
-  expect(trial.stdout).toContain('line 5: the row has no permissions: give --scope');
+  expect(trial.stdout).toContain('line 5: the row has no scopes and no permissions: give --scope');
   const complete = `${importing} --scope ${READ}`;
   expect(await shell(`${complete} --dry-run < keys.jsonl`)).toMatchObject({ code: 0 });
   const api = await startApi(join(folder, 'data'), 'better-auth:old_');

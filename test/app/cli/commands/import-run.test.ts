@@ -1,18 +1,19 @@
 import { createHash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import {
   type ImportOptions,
   importRows,
   type Refusal,
-} from '../../../../src/app/cli/import/import.ts';
-import { Rights, readPermissionMap } from '../../../../src/app/cli/import/rights.ts';
-import { readRows } from '../../../../src/app/cli/import/rows.ts';
-import { SYSTEMS } from '../../../../src/app/cli/import/systems.ts';
+  type Rights,
+  readPermissionMap,
+  scopesOf,
+} from '../../../../src/app/cli/commands/import.ts';
+import { readRows } from '../../../../src/app/cli/commands/import-rows.ts';
 import { formats } from '../../../../src/values/foreign.ts';
 import { SCOPE, setUp } from '../../../support.ts';
-import { newFolder } from '../support.ts';
 
 const DAY_SECONDS = 86_400;
 const YEAR_SECONDS = 365 * DAY_SECONDS;
@@ -35,8 +36,7 @@ function importing(options: Partial<ImportOptions> = {}) {
   const run = (rows: readonly object[], more: Partial<ImportOptions> = {}) =>
     importRows(readRows(linesOf(rows)), {
       tokens: setting.tokens,
-      read: SYSTEMS.csv.reader(),
-      rights: new Rights({ map: undefined, scopes: [], refuses: () => false }),
+      rights: { map: undefined, scopes: [], allowsWildcards: true },
       format: 'own',
       account: undefined,
       now: setting.clock.now().getTime(),
@@ -90,34 +90,33 @@ describe('importRows', () => {
     expect(await run(given)).toMatchObject({ imported: 0, skipped: 246, refused: 5 });
   });
 
-  it('leaves out expired and revoked rows, and suspends disabled ones', async () => {
+  it('leaves out expired rows, and suspends disabled ones', async () => {
     const { run, tokens, inDays } = importing();
     const report = await run([
       rowOf(1, { expires_at: inDays(-1) }),
       rowOf(2, { expires_at: inDays(0) }),
-      rowOf(3, { revoked_at: inDays(-1), expires_at: inDays(9) }),
-      rowOf(4, { enabled: false, expires_at: inDays(9) }),
-      rowOf(5, { expires_at: inDays(9) }),
+      rowOf(3, { disabled: true, expires_at: inDays(9) }),
+      rowOf(4, { disabled: false, expires_at: inDays(9) }),
     ]);
     const reasonOf = async (number: number) => {
       const verdict = await tokens.verify(oldValue(number), { scope: SCOPE });
       return verdict.ok ? 'ok' : verdict.reason;
     };
 
-    expect(report).toMatchObject({ rows: 5, imported: 2, ended: 3, suspended: 1, refused: 0 });
-    expect(await Promise.all([1, 2, 3, 4, 5].map(reasonOf))).toEqual([
-      ...['unknown', 'unknown', 'unknown', 'suspended', 'ok'],
+    expect(report).toMatchObject({ rows: 4, imported: 2, ended: 2, suspended: 1, refused: 0 });
+    expect(await Promise.all([1, 2, 3, 4].map(reasonOf))).toEqual([
+      ...['unknown', 'unknown', 'suspended', 'ok'],
     ]);
     const [token] = (await tokens.list({ account: 'ada', state: 'suspended' })).tokens;
     await tokens.patch('ada', token?.id ?? '', { suspended: false });
-    expect(await reasonOf(4)).toBe('ok');
+    expect(await reasonOf(3)).toBe('ok');
   });
 
   it('does not count a disabled row that is refused as suspended', async () => {
     const { run } = importing();
     const report = await run([
-      rowOf(1, { enabled: false }),
-      rowOf(2, { enabled: false, name: 'a\nb' }),
+      rowOf(1, { disabled: true }),
+      rowOf(2, { disabled: true, name: 'a\nb' }),
     ]);
 
     expect(report).toMatchObject({ imported: 1, refused: 1, suspended: 1, shortened: 1 });
@@ -187,47 +186,42 @@ describe('importRows', () => {
 });
 
 describe('the rights of a row', () => {
-  const mapOf = (content: unknown) => {
-    const path = join(newFolder(), 'map.json');
-    writeFileSync(path, JSON.stringify(content));
-    return readPermissionMap(path);
-  };
-  const map = () => mapOf({ 'orders:read': [SCOPE], '*': [SCOPE, 'POST:a.example/x'], old: [] });
-  const rights = (options: Partial<ConstructorParameters<typeof Rights>[0]> = {}) =>
-    new Rights({ map: undefined, scopes: [], refuses: (scope) => scope.includes('*'), ...options });
+  const map = mapOf({ 'orders:read': [SCOPE], '*': [SCOPE, 'POST:a.example/x'], old: [] });
+  const scopes = ['GET:a.example/y'];
+  const wild = ['*:a.example/*'];
+  const NOTHING: Rights = { map: undefined, scopes: [], allowsWildcards: false };
 
-  it('are the scopes of the map, each of them once', () => {
-    expect(rights({ map: map() }).scopesOf(['orders:read', '*', 'old'])).toEqual([
-      SCOPE,
-      'POST:a.example/x',
-    ]);
-    expect(rights({ map: map() }).scopesOf(['old'])).toEqual([]);
+  it.each<[string, object, Partial<Rights>, readonly string[]]>([
+    ['its own', { scopes: [SCOPE] }, {}, [SCOPE]],
+    ['its own, whatever --scope says', { scopes: [SCOPE] }, { scopes }, [SCOPE]],
+    ['its own wildcards, if allowed', { scopes: wild }, { allowsWildcards: true }, wild],
+    [
+      'those of its permissions, each of them once',
+      { permissions: ['orders:read', '*', 'old'] },
+      { map },
+      [SCOPE, 'POST:a.example/x'],
+    ],
+    ['both', { scopes, permissions: ['orders:read'] }, { map }, [...scopes, SCOPE]],
+    ['none for a permission that grants nothing', { permissions: ['old'] }, { map, scopes }, []],
+    ['none for an empty list', { permissions: [] }, { map, scopes }, []],
+    ['those of --scope if it names none', {}, { map, scopes }, scopes],
+  ])('are %s', (_, row, rights, expected) => {
+    const old = { scopes: undefined, permissions: undefined, ...row };
+
+    expect(scopesOf(old, { ...NOTHING, ...rights })).toEqual(expected);
   });
 
-  it('are refused if the map lacks one of its permissions', () => {
-    const of = (name: string) => () => rights({ map: map() }).scopesOf(['orders:read', name]);
+  it.each<[object, Partial<Rights>, string]>([
+    [{}, { map }, 'no scopes and no permissions: give --scope for such rows'],
+    [{ permissions: ['orders:read'] }, { scopes }, 'the row has permissions: give --map'],
+    [{ permissions: ['old', 'orders:write'] }, { map }, '--map has no "orders:write": add it'],
+    [{ permissions: ['constructor'] }, { map }, '--map has no "constructor"'],
+    [{ permissions: ['a"b\u001b[2J'] }, { map }, '--map has no (its name is not shown)'],
+    [{ scopes: wild }, {}, 'has a wildcard: give --catalog'],
+  ])('are refused for %j', (row, rights, message) => {
+    const old = { scopes: undefined, permissions: undefined, ...row };
 
-    expect(of('orders:write')).toThrow('--map has no "orders:write": add it, with []');
-    expect(of('constructor')).toThrow('--map has no "constructor"');
-    expect(of('a"b\u001b[2J')).toThrow('--map has no (its name is not shown)');
-  });
-
-  it('are those of --scope for a row without permissions, or for all rows without a map', () => {
-    const scopes = ['GET:a.example/y'];
-
-    expect(rights({ map: map(), scopes }).scopesOf(undefined)).toEqual(scopes);
-    expect(rights({ map: map(), scopes }).scopesOf(['orders:read'])).toEqual([SCOPE]);
-    expect(rights({ map: map(), scopes }).scopesOf([])).toEqual([]);
-    expect(rights({ scopes }).scopesOf(['orders:read'])).toEqual(scopes);
-    expect(() => rights({ map: map() }).scopesOf(undefined)).toThrow('give --scope for such rows');
-  });
-
-  it('are its own scopes without a map and --scope, with wildcards only if they are allowed', () => {
-    const refuses = () => false;
-
-    expect(rights().scopesOf([SCOPE])).toEqual([SCOPE]);
-    expect(() => rights().scopesOf(['*:a.example/*'])).toThrow('has a wildcard');
-    expect(rights({ refuses }).scopesOf(['*:a.example/*'])).toEqual(['*:a.example/*']);
+    expect(() => scopesOf(old, { ...NOTHING, ...rights })).toThrow(message);
   });
 
   it.each([
@@ -239,6 +233,18 @@ describe('the rights of a row', () => {
     expect(() => mapOf(content)).toThrow(message);
   });
 });
+
+/** A map as `--map` reads it. */
+function mapOf(content: unknown) {
+  const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
+  const path = join(folder, 'map.json');
+  writeFileSync(path, JSON.stringify(content));
+  try {
+    return readPermissionMap(path);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
 
 function byLine([one]: readonly unknown[], [other]: readonly unknown[]): number {
   return Number(one) - Number(other);
