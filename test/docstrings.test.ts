@@ -321,9 +321,6 @@ declare global {
   const handler: () => void;
   const handle: files.SqliteHandle;
   const Database: new (file: string) => files.SqliteHandle;
-  const form: Pick<mysql.MysqlStatement, 'rowsAsArray' | 'nestTables' | 'typeCast'>;
-  const connection: mysql.MysqlConnection;
-  const statement: mysql.MysqlStatement;
   class MyStore extends tokenwright.MemoryTokenStore {}
   class MyUsageStore extends tokenwright.MemoryUsageStore {}
   class MyLeaseStore extends tokenwright.MemoryLeaseStore {}
@@ -353,11 +350,11 @@ const EXAMPLES = PUBLIC.flatMap((one) =>
 );
 
 /** An example as a module. A line marked with `does not compile` must not compile. */
-function programOf({ entry, name }: Documented, example: string): string {
+function programOf({ entry }: Pick<Documented, 'entry'>, example: string): string {
   const code = example.replace(/^(.*\/\/ does not compile)$/gm, '// @ts-expect-error\n$1');
   const driver =
     entry === 'mysql'
-      ? `import { createPool } from 'mysql2${name === 'MysqlPromisePool' ? '/promise' : ''}';\nconst pool = createPool({});`
+      ? "import { createPool } from 'mysql2';\nconst pool = createPool({});"
       : (IMPORTS[entry] ?? '');
   return [NODE, driver, importsFor(entry), `export async function example() {`, code, '}'].join(
     '\n',

@@ -232,28 +232,28 @@ async function openPostgres(): Promise<TokenStore | undefined> {
   const url = inject('servers').postgres;
   if (url === undefined) return undefined;
   const pool = new pg.Pool({ connectionString: url });
-  const table = newTable();
-  await postgres.migrate(pool, { table });
+  const tables = newTables();
+  await postgres.migrate(pool, { tables });
   onTestFinished(async () => {
-    await pool.query(`DROP TABLE ${table}`);
+    await pool.query(`DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases`);
     await pool.end();
   });
-  return new postgres.PostgresTokenStore(pool, { table });
+  return new postgres.PostgresTokenStore(pool, { tables });
 }
 
 async function openMysql(): Promise<TokenStore | undefined> {
   const url = inject('servers').mariadb;
   if (url === undefined) return undefined;
   const pool = createPool({ uri: url });
-  const table = newTable();
-  await mysql.migrate(pool, { table });
+  const tables = newTables();
+  await mysql.migrate(pool, { tables });
   onTestFinished(async () => {
-    await pool.promise().query(`DROP TABLE ${table}`);
+    await pool.promise().query(`DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases`);
     await pool.promise().end();
   });
-  return new mysql.MysqlTokenStore(pool, { table });
+  return new mysql.MysqlTokenStore(pool, { tables });
 }
 
-function newTable(): string {
+function newTables(): string {
   return `defects_${randomBytes(6).toString('hex')}`;
 }

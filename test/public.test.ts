@@ -284,36 +284,8 @@ describe('exports', () => {
   it.each<[string, object, string[]]>([
     ['tokenwright/openapi', openapi, ['catalogDiff', 'catalogFromOpenApi', 'readOpenApi']],
     ['tokenwright/sqlite', sqlite, ['SqliteLeaseStore', 'SqliteTokenStore', 'SqliteUsageStore']],
-    [
-      'tokenwright/postgres',
-      postgres,
-      [
-        'PostgresLeaseStore',
-        'PostgresTokenStore',
-        'PostgresUsageStore',
-        'leaseMigrationSql',
-        'migrate',
-        'migrateLeases',
-        'migrateUsage',
-        'migrationSql',
-        'usageMigrationSql',
-      ],
-    ],
-    [
-      'tokenwright/mysql',
-      mysql,
-      [
-        'MysqlLeaseStore',
-        'MysqlTokenStore',
-        'MysqlUsageStore',
-        'leaseMigrationSql',
-        'migrate',
-        'migrateLeases',
-        'migrateUsage',
-        'migrationSql',
-        'usageMigrationSql',
-      ],
-    ],
+    ['tokenwright/postgres', postgres, ['PostgresTokenStore', 'migrate', 'migrationSql']],
+    ['tokenwright/mysql', mysql, ['MysqlTokenStore', 'migrate', 'migrationSql']],
     ['tokenwright/redis', redis, ['RedisLeaseStore', 'RedisTokenStore', 'RedisUsageStore']],
   ])('of %s at run time are exactly these names', (_, module, names) => {
     expect(Object.keys(module).sort()).toEqual(names);

@@ -1,12 +1,7 @@
 // Counting how tokens are used on many nodes, in the PostgreSQL that holds the tokens.
 import pg from 'pg';
 import { generateKey, TokenService } from 'tokenwright';
-import {
-  migrate,
-  migrateUsage,
-  PostgresTokenStore,
-  PostgresUsageStore,
-} from 'tokenwright/postgres';
+import { migrate, PostgresTokenStore } from 'tokenwright/postgres';
 
 const pool = new pg.Pool({
   connectionString: process.env['DATABASE_URL'],
@@ -14,13 +9,13 @@ const pool = new pg.Pool({
   statement_timeout: 2000,
 });
 await migrate(pool);
-await migrateUsage(pool);
 
+const store = new PostgresTokenStore(pool);
 const tokens = new TokenService({
-  store: new PostgresTokenStore(pool),
+  store,
   keys: [generateKey()],
   prefix: 'acme',
-  usage: { store: new PostgresUsageStore(pool) },
+  usage: { store: store.usage },
 });
 const scope = 'GET:shop.example/orders';
 const { id, value } = await tokens.issue({ account: 'acme', scopes: [scope] });

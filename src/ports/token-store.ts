@@ -116,6 +116,8 @@ export interface StoreFinding {
   readonly code: string;
   /** What was found, which promise it weakens, and what to do. */
   readonly message: string;
+  /** Where it was found, if not with the tokens: with the counts of uses, or with those of limited tokens. */
+  readonly part?: 'usage' | 'leases';
 }
 
 /** How thoroughly {@link doctor} looks. */

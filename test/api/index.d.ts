@@ -395,6 +395,7 @@ export interface ServiceStats {
 export interface StoreFinding {
   readonly code: string;
   readonly message: string;
+  readonly part?: 'usage' | 'leases';
 }
 
 export interface Token {

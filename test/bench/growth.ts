@@ -396,9 +396,9 @@ async function postgresTables(
   keys: readonly KeyOptions[],
   facts: Record<string, number>,
 ): Promise<Table[]> {
-  const serviceOn = async (table: string) => {
-    await migrate(pool, { table });
-    const store = new PostgresTokenStore(pool, { table, deadlineMs: 60_000 });
+  const serviceOn = async (tables: string) => {
+    await migrate(pool, { tables });
+    const store = new PostgresTokenStore(pool, { tables, deadlineMs: 60_000 });
     return new TokenService({ store, keys, prefix: 'acme', deadlineMs: 60_000 });
   };
   const values = await issueMany(await serviceOn('samples'), 'account7', SAMPLES);
@@ -406,13 +406,15 @@ async function postgresTables(
   const tables: Table[] = [];
   for (const size of TABLE_SIZES) {
     say(`filling PostgreSQL with ${size}`);
-    const table = `rows_${size}`;
-    const tokens = await serviceOn(table);
+    const tokens = await serviceOn(`rows_${size}`);
+    const table = `rows_${size}_tokens`;
     let taken = 0;
     for (const { first, count, samples } of chunksOf(size)) {
       await fillPostgres(pool, table, first, count);
       const part = ids.slice(taken, taken + samples);
-      await pool.query(`INSERT INTO ${table} SELECT * FROM samples WHERE id = ANY($1)`, [part]);
+      await pool.query(`INSERT INTO ${table} SELECT * FROM samples_tokens WHERE id = ANY($1)`, [
+        part,
+      ]);
       taken += samples;
     }
     await pool.query(`VACUUM ANALYZE ${table}`);

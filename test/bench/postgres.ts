@@ -42,10 +42,11 @@ async function fill(
 
 /** Verifies tokens that are among so many rows of a table of their own. */
 async function verifyAmong(rows: number): Promise<() => Promise<unknown>> {
-  const table = `rows_${rows}`;
-  await migrate(pool, { table });
+  const tables = `rows_${rows}`;
+  const table = `${tables}_tokens`;
+  await migrate(pool, { tables });
   await fill(pool, 'other', rows - ISSUED, table);
-  const store = new PostgresTokenStore(pool, { table });
+  const store = new PostgresTokenStore(pool, { tables });
   const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
   const issued = await Promise.all(
     Array.from({ length: ISSUED }, () => tokens.issue({ account: 'verify', scopes: SCOPES })),
@@ -57,11 +58,11 @@ async function verifyAmong(rows: number): Promise<() => Promise<unknown>> {
 
 /** Verifies tokens with such lists, in a table of their own. */
 async function verifyLong(
-  table: string,
+  tables: string,
   scopesOf: (copy: number) => string[],
 ): Promise<() => Promise<void>> {
-  await migrate(pool, { table });
-  const store = new PostgresTokenStore(pool, { table });
+  await migrate(pool, { tables });
+  const store = new PostgresTokenStore(pool, { tables });
   const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
   const questions: { value: string; scope: string }[] = [];
   for (let copy = 0; copy < ISSUED; copy++) {
@@ -69,7 +70,7 @@ async function verifyLong(
     const { value } = await tokens.issue({ account: 'verify', scopes });
     questions.push({ value, scope: scopes[7] as string });
   }
-  await pool.query(`VACUUM ANALYZE ${table}`);
+  await pool.query(`VACUUM ANALYZE ${tables}_tokens`);
   const next = jumping(ISSUED);
   const verify = async () => {
     const { value, scope } = questions[next()] as (typeof questions)[number];

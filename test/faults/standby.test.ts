@@ -2,6 +2,7 @@ import { createPool, type Pool } from 'mysql2';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { generateKey, TokenService, type TokenStore, type UsageStore } from '../../src/index.ts';
+import type { EngineStore } from '../../src/ports/engine-store.ts';
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
 import { isInstalled, type Server, startServer } from '../servers.ts';
@@ -38,8 +39,8 @@ function serviceOver(store: TokenStore): TokenService {
   return new TokenService({ store, keys, prefix: 'acme' });
 }
 
-type Options = { readonly table: string; readonly standby?: 'allow' };
-type DoctoredStore = TokenStore & { doctor(): Promise<readonly { readonly code: string }[]> };
+type Options = { readonly tables: string; readonly standby?: 'allow' };
+type DoctoredStore = EngineStore & { doctor(): Promise<readonly { readonly code: string }[]> };
 
 /** How an adapter creates its table and its stores. */
 interface Adapter<Pool> {
@@ -47,22 +48,22 @@ interface Adapter<Pool> {
   readonly Store: new (pool: Pool, options: Options) => DoctoredStore;
 }
 
-let tables = 0;
+let places = 0;
 
 /** A store on the primary with one record, and two stores on the server that follows it. */
 async function storesOn<Pool>(
   { migrate, Store }: Adapter<Pool>,
   { primary, standby }: { readonly primary: Pool; readonly standby: Pool },
 ) {
-  const table = `tokens_${++tables}`;
-  await migrate(primary, { table });
-  const store = new Store(primary, { table });
+  const tables = `place${++places}`;
+  await migrate(primary, { tables });
+  const store = new Store(primary, { tables });
   await store.insert(newRecord('one'));
   return {
-    table,
+    table: `${tables}_tokens`,
     store,
-    refusing: new Store(standby, { table }),
-    allowing: new Store(standby, { table, standby: 'allow' }),
+    refusing: new Store(standby, { tables }),
+    allowing: new Store(standby, { tables, standby: 'allow' }),
   };
 }
 
@@ -178,11 +179,9 @@ describe.skipIf(!isInstalled('postgres'))(
       });
     });
 
-    it('rejects every call of a usage store', async () => {
-      const { primaryPool, standbyPool, follow } = await setUp();
-      await postgres.migrateUsage(primaryPool);
-      const usage = new postgres.PostgresUsageStore(primaryPool);
-      await expectUsageRefusals(usage, new postgres.PostgresUsageStore(standbyPool), follow);
+    it('rejects every call to its usage', async () => {
+      const { store, refusing, follow } = await setUp();
+      await expectUsageRefusals(store.usage, refusing.usage, follow);
     });
 
     it('reads with standby: "allow", but still rejects writes', async () => {
@@ -267,11 +266,9 @@ describe.skipIf(!isInstalled('mariadb'))(
       });
     });
 
-    it('rejects every call of a usage store', async () => {
-      const { primaryPool, replicaPool, follow } = await setUp();
-      await mysql.migrateUsage(primaryPool);
-      const usage = new mysql.MysqlUsageStore(primaryPool);
-      await expectUsageRefusals(usage, new mysql.MysqlUsageStore(replicaPool), follow);
+    it('rejects every call to its usage', async () => {
+      const { store, refusing, follow } = await setUp();
+      await expectUsageRefusals(store.usage, refusing.usage, follow);
     });
 
     it('reads with standby: "allow"', async () => {

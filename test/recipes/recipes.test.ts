@@ -82,15 +82,15 @@ function prismaLike(pool: pg.Pool, table: string) {
 async function setUp() {
   const pool = new pg.Pool({ connectionString: url as string, max: 3 });
   const suffix = randomBytes(6).toString('hex');
-  const [own, table] = [`users_${suffix}`, `tokens_${suffix}`];
-  await migrate(pool, { table });
+  const [own, tables] = [`users_${suffix}`, `acme_${suffix}`];
+  await migrate(pool, { tables });
   await pool.query(`CREATE TABLE ${own} (name text)`);
   onTestFinished(async () => {
-    await pool.query(`DROP TABLE ${own}, ${table}`);
+    await pool.query(`DROP TABLE ${own}, ${tables}_tokens, ${tables}_usage, ${tables}_leases`);
     await pool.end();
   });
   const options = { keys: [generateKey()], prefix: 'acme' };
-  const store = new PostgresTokenStore(pool, { table });
+  const store = new PostgresTokenStore(pool, { tables });
   const tokens = new TokenService({ ...options, store });
   const prisma = prismaLike(pool, own);
   const host = { url: url as string, pool, prisma, store, options, table: own };

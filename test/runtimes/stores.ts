@@ -13,9 +13,9 @@ import { codeOf, contract, type Part, verbs } from './program.ts';
 const databases: Part = [
   'databases',
   async () => {
-    assert.match(postgresSql({ table: 'acme' }), /CREATE TABLE "acme"/);
-    assert.match(mysqlSql({ table: 'acme' }), /CREATE TABLE .*`acme`/);
-    const options = { table: 'not a name' };
+    assert.match(postgresSql({ tables: 'acme' }), /CREATE TABLE "acme_tokens"/);
+    assert.match(mysqlSql({ tables: 'acme' }), /CREATE TABLE .*`acme_tokens`/);
+    const options = { tables: 'not a name' };
     const made: (() => TokenStore)[] = [
       () => new PostgresTokenStore({} as never, options),
       () => new MysqlTokenStore({} as never, options),

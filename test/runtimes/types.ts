@@ -11,7 +11,7 @@ import {
 import { type BearerGuard, bearerGuard, type TokenHandler, toNodeListener } from 'tokenwright/http';
 import { MysqlTokenStore } from 'tokenwright/mysql';
 import { catalogFromOpenApi, readOpenApi } from 'tokenwright/openapi';
-import { type PostgresPool, PostgresTokenStore } from 'tokenwright/postgres';
+import { PostgresTokenStore } from 'tokenwright/postgres';
 import { RedisTokenStore } from 'tokenwright/redis';
 import { defineCatalog, type Scope, type ScopeCatalog, safeParseScope } from 'tokenwright/scope';
 import { SqliteTokenStore } from 'tokenwright/sqlite';
@@ -19,7 +19,7 @@ import { manualClock, storeContract } from 'tokenwright/testing';
 
 declare const text: string;
 declare const request: Request;
-declare const pool: PostgresPool;
+declare const pool: ConstructorParameters<typeof PostgresTokenStore>[0];
 
 const store = new MemoryTokenStore();
 const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });

@@ -6,16 +6,14 @@ import { join } from 'node:path';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { windowOf, windowStart } from '../../src/limits/windows.ts';
 import type { LeaseStore, LeaseWant } from '../../src/ports/lease-store.ts';
-import * as mysql from '../../src/stores/mysql/index.ts';
-import * as postgres from '../../src/stores/postgres/index.ts';
 import { leaseContract } from '../../src/testing/index.ts';
 import { codeOf } from '../support.ts';
 import {
   type DatabaseHost,
   type HostSettings,
-  mariadbHost,
   newName,
-  postgresHost,
+  newTables,
+  SQL_ENGINES,
 } from './database-hosts.ts';
 import { type LeaseEngine, type LeasePlace, openLeases, prepareLeases } from './lease-engines.ts';
 import { refusalOf } from './support.ts';
@@ -30,50 +28,16 @@ function want(fields: Partial<LeaseWant> = {}): LeaseWant {
   return { key: KEY, window: 0, limit: 10, want: 1, until: FAR, ...fields };
 }
 
-/** A host with functions for lease tables. */
-interface Host extends DatabaseHost<unknown> {
-  store(table: string): LeaseStore;
-  migrate(table: string): Promise<void>;
-  migrationSql(table: string): string;
-}
+const leasesOn = (host: DatabaseHost, tables: string): LeaseStore =>
+  host.store(tables, { deadlineMs: 20_000 }).leases;
 
-const DEADLINE_MS = 20_000;
-
-function onPostgres(settings?: HostSettings): Host {
-  const host = postgresHost(settings);
-  const { pool } = host;
-  return {
-    ...host,
-    store: (table) => new postgres.PostgresLeaseStore(pool, { table, deadlineMs: DEADLINE_MS }),
-    migrate: (table) => postgres.migrateLeases(pool, { table }),
-    migrationSql: (table) => postgres.leaseMigrationSql({ table }),
-  };
-}
-
-function onMariadb(settings?: HostSettings): Host {
-  const host = mariadbHost(settings);
-  const { pool } = host;
-  return {
-    ...host,
-    store: (table) => new mysql.MysqlLeaseStore(pool, { table, deadlineMs: DEADLINE_MS }),
-    migrate: (table) => mysql.migrateLeases(pool, { table }),
-    migrationSql: (table) => mysql.leaseMigrationSql({ table }),
-  };
-}
-
-const ENGINES = [
-  { name: 'PostgreSQL', url: urls.postgres, on: onPostgres },
-  { name: 'MariaDB', url: urls.mariadb, on: onMariadb },
-];
-
-describe.each(ENGINES)('lease store of $name', ({ name, url, on }) => {
+describe.each(SQL_ENGINES)('lease store of $name', ({ name, url, host: on }) => {
   async function setUp(settings: HostSettings = {}) {
-    const table = newName();
     const admin = on();
-    onTestFinished(async () => void (await admin.run(`DROP TABLE IF EXISTS ${table}`)));
-    await admin.migrate(table);
+    const tables = newTables(admin);
+    await admin.migrate(tables);
     const host = on(settings);
-    return { table, admin, host, store: host.store(table) };
+    return { table: `${tables}_leases`, admin, host, store: leasesOn(host, tables) };
   }
 
   describe.skipIf(url === undefined)('with default settings', () => {
@@ -166,72 +130,28 @@ describe.each(ENGINES)('lease store of $name', ({ name, url, on }) => {
     });
   });
 
-  describe.skipIf(url === undefined)('migrateLeases', () => {
-    it('can be called repeatedly and concurrently', async () => {
-      const { table, admin, store } = await setUp();
-      await store.take([want({ want: 4 })]);
-      await Promise.all([1, 2, 3, 4].map(() => on().migrate(table)));
-      expect(await store.take([want({ want: 10 })])).toEqual([6]);
-      const fresh = newName();
-      onTestFinished(async () => void (await admin.run(`DROP TABLE IF EXISTS ${fresh}`)));
-      await Promise.all([1, 2, 3, 4].map(() => on().migrate(fresh)));
-      expect(await admin.store(fresh).take([want({ want: 10 })])).toEqual([10]);
-    });
-
-    it('accepts a table that was created with leaseMigrationSql', async () => {
-      const { admin } = await setUp();
-      const table = newName();
-      onTestFinished(async () => void (await admin.run(`DROP TABLE IF EXISTS ${table}`)));
-      for (const sql of admin.migrationSql(table).split(';\n').filter(Boolean))
-        await admin.run(sql);
-      await admin.migrate(table);
-      expect(await admin.store(table).take([want()])).toEqual([1]);
-    });
-
-    it('is named in the error of a store whose table is missing', async () => {
-      const { code, message } = await refusalOf(on().store(newName()).take([want()]));
-      expect(code).toBe('store_unavailable');
-      expect(message).toContain('migrateLeases');
-    });
-
-    it('refuses a table of tokens, and one of a later schema version', async () => {
-      const { table, admin } = await setUp();
-      const tokens = newName();
-      onTestFinished(async () => void (await admin.run(`DROP TABLE IF EXISTS ${tokens}`)));
-      await admin.tokenTable(tokens);
-      const { code } = await refusalOf(admin.migrate(tokens));
-      expect(code).toBe('invalid_options');
-      const later = "'tokenwright lease schema 2, needs 2'";
-      await admin.run(
-        name === 'PostgreSQL'
-          ? `COMMENT ON TABLE ${table} IS ${later}`
-          : `ALTER TABLE ${table} COMMENT = ${later}`,
-      );
-      expect((await refusalOf(admin.migrate(table))).code).toBe('invalid_options');
-    });
-  });
-});
-
-describe.skipIf(urls.postgres === undefined)('PostgresLeaseStore', () => {
-  it('takes or gives back many leases with one statement', async () => {
-    const host = onPostgres();
-    const table = newName();
-    onTestFinished(async () => void (await onPostgres().run(`DROP TABLE ${table}`)));
-    await host.migrate(table);
-    const wants = Array.from({ length: 500 }, (_, index) => want({ key: `k${index}` }));
-    await host.store(table).take(wants);
-    await host.store(table).giveBack(wants.map(({ key }) => ({ key, window: 0, amount: 1 })));
-    expect(host.sent).toHaveLength(2);
+  it.skipIf(url === undefined)('names migrate in its error if the table is missing', async () => {
+    const { admin, table, store } = await setUp();
+    await admin.run(`DROP TABLE ${table}`);
+    const { code, message } = await refusalOf(store.take([want()]));
+    expect(code).toBe('store_unavailable');
+    expect(message).toMatch(/the table of leases .*migrate/);
   });
 
-  it('sets synchronous_commit when it grants, even if the host turned it off', async () => {
-    const { sent, store } = onPostgres({ isContrary: true });
-    const table = newName();
-    const admin = onPostgres();
-    onTestFinished(async () => void (await admin.run(`DROP TABLE ${table}`)));
-    await admin.migrate(table);
-    await store(table).take([want()]);
-    expect(sent.at(-1)).toContain("set_config('synchronous_commit'");
+  describe.skipIf(url === undefined || name === 'MariaDB')('in one statement', () => {
+    it('takes or gives back many leases', async () => {
+      const { host, store } = await setUp();
+      const wants = Array.from({ length: 500 }, (_, index) => want({ key: `k${index}` }));
+      await store.take(wants);
+      await store.giveBack(wants.map(({ key }) => ({ key, window: 0, amount: 1 })));
+      expect(host.sent).toHaveLength(2);
+    });
+
+    it('sets synchronous_commit when it grants, even if the host turned it off', async () => {
+      const { host, store } = await setUp({ isContrary: true });
+      await store.take([want()]);
+      expect(host.sent.at(-1)).toContain("set_config('synchronous_commit'");
+    });
   });
 });
 

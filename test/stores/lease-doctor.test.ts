@@ -1,85 +1,69 @@
-import { randomBytes } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
-import { createPool } from 'mysql2';
 import pg from 'pg';
-import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { doctor, MemoryLeaseStore } from '../../src/index.ts';
 import type { LeaseStore, LeaseWant } from '../../src/ports/lease-store.ts';
-import * as mysql from '../../src/stores/mysql/index.ts';
-import * as postgres from '../../src/stores/postgres/index.ts';
+import type { StoreFinding } from '../../src/ports/token-store.ts';
+import { PostgresTokenStore } from '../../src/stores/postgres/index.ts';
 import { SqliteLeaseStore } from '../../src/stores/sqlite/index.ts';
+import { newTables, SQL_ENGINES } from './database-hosts.ts';
 
-const urls = inject('servers');
 const DAY_MS = 86_400_000;
+/** Not about the pool of the test. */
+const SCHEMA_CODE = /^(?:schema|usage|leases)_/;
 
 /** A store for leases, and statements that change its table directly. */
 interface LeaseTable {
   readonly store: LeaseStore;
+  /** The findings about leases. */
+  findings(): Promise<readonly StoreFinding[]>;
   readonly table: string;
   run(sql: string): Promise<unknown>;
   readonly dropIndex: string;
-  readonly setVersion?: (text: string) => string;
 }
 
-type Open = (migrates?: boolean) => Promise<LeaseTable>;
-
-function newName(): string {
-  return `leases_${randomBytes(8).toString('hex')}`;
-}
+type Open = () => Promise<LeaseTable>;
 
 const OPEN: Readonly<Record<string, Open | undefined>> = {
   async SQLite() {
     const handle = new DatabaseSync(':memory:');
     onTestFinished(() => handle.close());
+    const store = SqliteLeaseStore.open(handle);
     return {
-      store: SqliteLeaseStore.open(handle),
+      store,
+      findings: () => doctor(store),
       table: 'leases',
       run: async (sql) => handle.exec(sql),
       dropIndex: 'DROP INDEX leases_by_end',
     };
   },
-  PostgreSQL:
-    urls.postgres === undefined
-      ? undefined
-      : async (migrates = true) => {
-          const pool = new pg.Pool({ connectionString: urls.postgres });
-          onTestFinished(() => pool.end());
-          const table = newName();
-          if (migrates) await postgres.migrateLeases(pool, { table });
-          return {
-            store: new postgres.PostgresLeaseStore(pool, { table, deadlineMs: 20_000 }),
-            table,
-            run: (sql) => pool.query(sql),
-            dropIndex: `DROP INDEX ${table}_by_end`,
-            setVersion: (text) => `COMMENT ON TABLE ${table} IS 'tokenwright lease schema ${text}'`,
-          };
-        },
-  MariaDB:
-    urls.mariadb === undefined
-      ? undefined
-      : async (migrates = true) => {
-          const pool = createPool({ uri: urls.mariadb as string });
-          onTestFinished(() => pool.promise().end());
-          const table = newName();
-          if (migrates) await mysql.migrateLeases(pool, { table });
-          return {
-            store: new mysql.MysqlLeaseStore(pool, { table, deadlineMs: 20_000 }),
-            table,
-            run: (sql) => pool.promise().query(sql),
-            dropIndex: `ALTER TABLE ${table} DROP INDEX by_end`,
-            setVersion: (text) =>
-              `ALTER TABLE ${table} COMMENT = 'tokenwright lease schema ${text}'`,
-          };
-        },
+  ...Object.fromEntries(
+    SQL_ENGINES.map(({ name, url, host }) => {
+      const open = async () => {
+        const made = host();
+        const tables = newTables(made);
+        await made.migrate(tables);
+        const store = made.store(tables, { deadlineMs: 20_000 });
+        const table = `${tables}_leases`;
+        return {
+          store: store.leases,
+          findings: async () => (await store.doctor()).filter(({ code }) => SCHEMA_CODE.test(code)),
+          table,
+          run: made.run,
+          dropIndex:
+            name === 'MariaDB'
+              ? `ALTER TABLE ${table} DROP INDEX by_end`
+              : `DROP INDEX ${table}_by_end`,
+        };
+      };
+      return [name, url === undefined ? undefined : open];
+    }),
+  ),
 };
 
 function want(key: string): LeaseWant {
   const until = new Date(Date.now() + DAY_MS);
   return { key, window: 0, limit: 10, want: 1, until };
-}
-
-async function codesOf(store: LeaseStore): Promise<string[]> {
-  return (await doctor(store)).map(({ code }) => code);
 }
 
 /** Takes leases for `count` tokens, and lets them end `agoMs` ago. */
@@ -94,19 +78,19 @@ describe.each(Object.entries(OPEN))('doctor of a lease store in %s', (name, open
   it.skipIf(opens === undefined)(
     'finds nothing in a new table or in one that is used',
     async () => {
-      const { store } = await open();
+      const { store, findings } = await open();
 
-      expect(await doctor(store)).toEqual([]);
+      expect(await findings()).toEqual([]);
       await store.take([want('token/uses')]);
-      expect(await doctor(store)).toEqual([]);
+      expect(await findings()).toEqual([]);
     },
   );
 
   it.skipIf(opens === undefined)('names a missing index', async () => {
-    const { store, run, dropIndex } = await open();
+    const { findings, run, dropIndex } = await open();
     await run(dropIndex);
 
-    const [finding, ...others] = await doctor(store);
+    const [finding, ...others] = await findings();
 
     expect(finding?.code).toBe('leases_differ');
     expect(finding?.message).toMatch(/it lacks the index \S*by_end"?;/);
@@ -119,13 +103,13 @@ describe.each(Object.entries(OPEN))('doctor of a lease store in %s', (name, open
       const leases = await open();
       await takeEnded(leases, 3, 2 * DAY_MS);
 
-      const [finding, ...others] = await doctor(leases.store);
+      const [finding, ...others] = await leases.findings();
 
       expect(finding?.code).toBe('leases_not_purged');
       expect(finding?.message).toContain('3 of its rows ended more than a day ago');
       expect(others).toEqual([]);
       expect(await leases.store.purge(new Date(Date.now() - 3_600_000), 1000)).toBe(3);
-      expect(await doctor(leases.store)).toEqual([]);
+      expect(await leases.findings()).toEqual([]);
     },
   );
 
@@ -133,14 +117,14 @@ describe.each(Object.entries(OPEN))('doctor of a lease store in %s', (name, open
     const leases = await open();
     await takeEnded(leases, 3, DAY_MS / 24);
 
-    expect(await doctor(leases.store)).toEqual([]);
+    expect(await leases.findings()).toEqual([]);
   });
 
   it.skipIf(opens === undefined)('stops counting after 1000 rows', async () => {
     const leases = await open();
     await takeEnded(leases, 1002, 2 * DAY_MS);
 
-    const [finding] = await doctor(leases.store);
+    const [finding] = await leases.findings();
 
     expect(finding?.message).toContain('more than 1000 of its rows');
   });
@@ -148,41 +132,40 @@ describe.each(Object.entries(OPEN))('doctor of a lease store in %s', (name, open
   const isFile = name === 'SQLite';
 
   it.skipIf(opens === undefined || isFile)('reports a missing table', async () => {
-    const { store } = await open(false);
+    const { findings, run, table } = await open();
+    await run(`DROP TABLE ${table}`);
 
-    const [finding, ...others] = await doctor(store);
+    const [finding, ...others] = await findings();
 
-    expect(finding?.code).toBe('leases_missing');
+    expect(finding).toMatchObject({ code: 'leases_missing', part: 'leases' });
     expect(finding?.message).toMatch(
-      /does not exist; run tokenwright migrate, or call migrateLeases/,
+      /does not exist; run tokenwright migrate, or call migrate\(\)/,
     );
     expect(others).toEqual([]);
   });
 
-  it.skipIf(opens === undefined || isFile).each([
-    ['0', ['leases_older']],
-    ['1', []],
-    ['2', []],
-    ['2, needs 1', []],
-    ['2, needs 2', ['leases_newer']],
-    ['of a later form', ['leases_newer']],
-  ])('reports for a table of schema version %s: %j', async (version, codes) => {
-    const { store, run, setVersion } = await open();
-    await run(setVersion?.(version) ?? '');
+  it.skipIf(opens === undefined || isFile)('reports the same of the table of usage', async () => {
+    const { findings, run, table } = await open();
+    const usage = table.replace('_leases', '_usage');
+    await run(`ALTER TABLE ${usage} DROP COLUMN last_used_at`);
+    expect(await findings()).toMatchObject([
+      { code: 'usage_differ', part: 'usage', message: expect.stringContaining('last_used_at') },
+    ]);
+    await run(`DROP TABLE ${usage}`);
 
-    expect(await codesOf(store)).toEqual(codes);
+    expect(await findings()).toMatchObject([{ code: 'usage_missing', part: 'usage' }]);
   });
 
   it.skipIf(opens === undefined || isFile)(
     'names missing columns and a missing primary key',
     async () => {
-      const { store, run, table } = await open();
+      const { findings, run, table } = await open();
       await run(`ALTER TABLE ${table} DROP COLUMN latest`);
 
-      expect((await doctor(store))[0]?.message).toContain('it lacks the column latest');
+      expect((await findings())[0]?.message).toContain('it lacks the column latest');
       await run(`DROP TABLE ${table}`);
       await run(`CREATE TABLE ${table} (ends_at bigint)`);
-      expect((await doctor(store))[0]?.message).toMatch(
+      expect((await findings())[0]?.message).toMatch(
         /it lacks the column lease_key.*(?:the primary key|the index PRIMARY)/,
       );
     },
@@ -198,7 +181,7 @@ describe('doctor of a lease store', () => {
     const pool = new pg.Pool({ connectionString: 'postgres://127.0.0.1:1/acme' });
     onTestFinished(() => pool.end());
 
-    await expect(doctor(new postgres.PostgresLeaseStore(pool))).rejects.toMatchObject({
+    await expect(doctor(new PostgresTokenStore(pool))).rejects.toMatchObject({
       code: 'store_unavailable',
     });
   });

@@ -16,25 +16,25 @@ export interface OpenedLeases {
   close(): Promise<void>;
 }
 
-/** Where leases are stored: a table or a key prefix on a server, or a file. */
+/** Where leases are stored: tables or a key prefix on a server, or a file. */
 export interface LeasePlace {
   readonly engine: LeaseEngine;
   /** The URL of the server, or the path of the file. */
   readonly url: string;
-  /** The table or key prefix. */
+  /** The beginning of the names of the tables, or a key prefix. */
   readonly name: string;
 }
 
-/** Creates the table; opening a file creates its own. */
-export async function prepareLeases({ engine, url, name: table }: LeasePlace): Promise<void> {
+/** Creates the tables; opening a file creates its own. */
+export async function prepareLeases({ engine, url, name: tables }: LeasePlace): Promise<void> {
   if (engine === 'postgres') {
     const pool = new pg.Pool({ connectionString: url });
-    await postgres.migrateLeases(pool, { table });
+    await postgres.migrate(pool, { tables });
     await pool.end();
   }
   if (engine === 'mariadb') {
     const pool = createPool({ uri: url });
-    await mysql.migrateLeases(pool, { table });
+    await mysql.migrate(pool, { tables });
     await promisify(pool.end.bind(pool))();
   }
 }
@@ -46,15 +46,15 @@ const OPEN: Readonly<Record<LeaseEngine, (place: LeasePlace) => OpenedLeases>> =
     const store = SqliteLeaseStore.open(url);
     return { store, close: () => store.close() };
   },
-  postgres({ url, name: table }) {
+  postgres({ url, name: tables }) {
     const pool = new pg.Pool({ connectionString: url, max: 4 });
-    const store = new postgres.PostgresLeaseStore(pool, { table, deadlineMs: DEADLINE_MS });
-    return { store, close: () => pool.end() };
+    const store = new postgres.PostgresTokenStore(pool, { tables, deadlineMs: DEADLINE_MS });
+    return { store: store.leases, close: () => pool.end() };
   },
-  mariadb({ url, name: table }) {
+  mariadb({ url, name: tables }) {
     const pool = createPool({ uri: url, connectionLimit: 4 });
-    const store = new mysql.MysqlLeaseStore(pool, { table, deadlineMs: DEADLINE_MS });
-    return { store, close: () => promisify(pool.end.bind(pool))() };
+    const store = new mysql.MysqlTokenStore(pool, { tables, deadlineMs: DEADLINE_MS });
+    return { store: store.leases, close: () => promisify(pool.end.bind(pool))() };
   },
   redis: ({ url, name }) => overRedis(new Redis(url), name),
   redisCluster: ({ url, name }) => overRedis(new Cluster(nodesOf(url)), name),

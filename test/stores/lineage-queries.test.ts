@@ -34,7 +34,7 @@ describe.skipIf(url === undefined)('verify over PostgreSQL', () => {
 /** Tokens, each derived from the one before, and a counter of queries. */
 async function setUp(ancestors: number) {
   const engine = ENGINES.find(({ name }) => name === 'PostgreSQL');
-  const { name: table } = (await engine?.newPlace()) ?? {};
+  const { name: tables } = (await engine?.newPlace()) ?? {};
   const pool = new pg.Pool({ connectionString: url, max: 5 });
   onTestFinished(() => pool.end());
   let queries = 0;
@@ -44,7 +44,7 @@ async function setUp(ancestors: number) {
       return pool.query(query as pg.QueryConfig);
     },
   });
-  const store = new PostgresTokenStore(counting, { table });
+  const store = new PostgresTokenStore(counting, { tables });
   const tokens = new TokenService({ store, keys: [K1], prefix: 'acme' });
   const chain = [(await tokens.issue({ account: 'acme', scopes: [SCOPE] })).value];
   while (chain.length <= ancestors) {

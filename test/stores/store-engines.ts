@@ -12,12 +12,12 @@ import { type LeaseEngine, nodesOf } from './lease-engines.ts';
 
 export type StoreEngine = LeaseEngine;
 
-/** Where tokens are stored: a table or a key prefix on a server, or a file. */
+/** Where tokens are stored: tables or a key prefix on a server, or a file. */
 export interface StorePlace {
   readonly engine: StoreEngine;
   /** The URL of the server, or the path of the file. */
   readonly url: string;
-  /** The table or key prefix. */
+  /** The beginning of the names of the tables, or a key prefix. */
   readonly name: string;
 }
 
@@ -30,16 +30,16 @@ const CONNECTIONS = 5;
 /** The machine may be busy with other tests. */
 const DEADLINE_MS = 20_000;
 
-/** Creates the table; opening a file creates its own. */
-export async function prepareStore({ engine, url, name: table }: StorePlace): Promise<void> {
+/** Creates the tables; opening a file creates its own. */
+export async function prepareStore({ engine, url, name: tables }: StorePlace): Promise<void> {
   if (engine === 'postgres') {
     const pool = new pg.Pool({ connectionString: url });
-    await postgres.migrate(pool, { table });
+    await postgres.migrate(pool, { tables });
     await pool.end();
   }
   if (engine === 'mariadb') {
     const pool = createPool({ uri: url });
-    await mysql.migrate(pool, { table });
+    await mysql.migrate(pool, { tables });
     await promisify(pool.end.bind(pool))();
   }
 }
@@ -49,9 +49,9 @@ const OPEN: Readonly<Record<StoreEngine, (place: StorePlace) => OpenedStore>> = 
     const store = SqliteTokenStore.open(url);
     return { store, close: () => store.close() };
   },
-  postgres({ url, name: table }) {
+  postgres({ url, name: tables }) {
     const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS });
-    const store = new postgres.PostgresTokenStore(pool, { table, deadlineMs: DEADLINE_MS });
+    const store = new postgres.PostgresTokenStore(pool, { tables, deadlineMs: DEADLINE_MS });
     return {
       store,
       async close() {
@@ -60,9 +60,9 @@ const OPEN: Readonly<Record<StoreEngine, (place: StorePlace) => OpenedStore>> = 
       },
     };
   },
-  mariadb({ url, name: table }) {
+  mariadb({ url, name: tables }) {
     const pool = createPool({ uri: url, connectionLimit: CONNECTIONS });
-    const store = new mysql.MysqlTokenStore(pool, { table, deadlineMs: DEADLINE_MS });
+    const store = new mysql.MysqlTokenStore(pool, { tables, deadlineMs: DEADLINE_MS });
     return { store, close: () => promisify(pool.end.bind(pool))() };
   },
   redis: ({ url, name }) => overRedis(new Redis(url), name),

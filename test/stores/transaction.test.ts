@@ -4,6 +4,7 @@ import mysql from 'mysql2/promise';
 import pg from 'pg';
 import { beforeAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import { generateKey, type TokenEvent, TokenService } from '../../src/index.ts';
+import type { EngineStore } from '../../src/ports/engine-store.ts';
 import type { TokenStore } from '../../src/ports/token-store.ts';
 import * as mysqlStore from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
@@ -17,17 +18,17 @@ const options = { keys: [generateKey()], prefix: 'acme' };
 
 /** The operations that the tests need from both engines. */
 interface Host {
-  readonly store: TokenStore;
+  readonly store: EngineStore;
   /** Begins a transaction on a connection, with the store in it. */
   begin(): Promise<HostTransaction>;
   /** Another store on the same table. */
-  another(): TokenStore;
+  another(): EngineStore;
   /** Counts the rows in a table of the host itself. */
   rows(): Promise<number>;
 }
 
 interface HostTransaction {
-  readonly store: TokenStore;
+  readonly store: EngineStore;
   run(sql: string): Promise<unknown>;
   commit(): Promise<unknown>;
   rollback(): Promise<unknown>;
@@ -43,17 +44,17 @@ const newTable = () => `in_${randomBytes(6).toString('hex')}`;
 
 async function onPostgres(): Promise<Host> {
   const pool = new pg.Pool({ connectionString: servers.postgres as string, max: 5 });
-  const [table, own] = [newTable(), newTable()];
-  await postgres.migrate(pool, { table });
+  const [tables, own] = [newTable(), newTable()];
+  await postgres.migrate(pool, { tables });
   await pool.query(`CREATE TABLE ${own} (id integer)`);
   onTestFinished(async () => {
-    await pool.query(`DROP TABLE ${table}, ${own}`);
+    await pool.query(`DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases, ${own}`);
     await pool.end();
   });
-  const store = new postgres.PostgresTokenStore(pool, { table });
+  const store = new postgres.PostgresTokenStore(pool, { tables });
   return {
     store,
-    another: () => new postgres.PostgresTokenStore(pool, { table }),
+    another: () => new postgres.PostgresTokenStore(pool, { tables }),
     rows: async () => (await pool.query(`SELECT * FROM ${own}`)).rows.length,
     async begin() {
       const client = await pool.connect();
@@ -75,17 +76,17 @@ async function onPostgres(): Promise<Host> {
 async function onMysql(kind: 'callback' | 'promise'): Promise<Host> {
   const callbacks = mysqlCallback.createPool(servers.mariadb as string);
   const pool = mysql.createPool(servers.mariadb as string);
-  const [table, own] = [newTable(), newTable()];
-  await mysqlStore.migrate(pool, { table });
+  const [tables, own] = [newTable(), newTable()];
+  await mysqlStore.migrate(pool, { tables });
   await pool.query(`CREATE TABLE ${own} (id integer) ENGINE=InnoDB`);
   onTestFinished(async () => {
-    await pool.query(`DROP TABLE ${table}, ${own}`);
+    await pool.query(`DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases, ${own}`);
     await Promise.all([pool.end(), callbacks.promise().end()]);
   });
-  const store = new mysqlStore.MysqlTokenStore(pool, { table, pollMs: 10 });
+  const store = new mysqlStore.MysqlTokenStore(pool, { tables, pollMs: 10 });
   return {
     store,
-    another: () => new mysqlStore.MysqlTokenStore(pool, { table, pollMs: 10 }),
+    another: () => new mysqlStore.MysqlTokenStore(pool, { tables, pollMs: 10 }),
     rows: async () => ((await pool.query(`SELECT * FROM ${own}`))[0] as unknown[]).length,
     async begin() {
       const client = await pool.getConnection();
@@ -179,6 +180,21 @@ describe.each(HOSTS)('a store in a transaction of the host on %s', (name, isMiss
     expect(await rows()).toBe(0);
     expect(await tokens.get('ada', issued.id)).toBeUndefined();
     expect(await tokens.verify(old.value, need)).toMatchObject({ ok: true, token: { version: 1 } });
+  });
+
+  test('keeps uses and leases of a transaction that was rolled back', async () => {
+    const { store, begin } = await open();
+    const transaction = await begin();
+    const { id } = newRecord('one');
+    const lease = { key: 'one/uses', window: 0, limit: 10, until: new Date('2100-01-01') };
+    await transaction.store.insert(newRecord('one'));
+    await transaction.store.usage.add([{ id, refusals: 2 }]);
+    expect(await transaction.store.leases.take([{ ...lease, want: 7 }])).toEqual([7]);
+    await transaction.rollback();
+
+    expect(await store.find([id])).toEqual([undefined]);
+    expect(await store.usage.read([id])).toEqual([{ refusals: 2, scopes: [] }]);
+    expect(await store.leases.take([{ ...lease, want: 7 }])).toEqual([3]);
   });
 
   test('writes immediately if the store is used outside the transaction (the control)', async () => {

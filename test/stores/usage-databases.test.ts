@@ -2,24 +2,14 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { generateKey, MemoryTokenStore, TokenService, type UsageStore } from '../../src/index.ts';
 import type { UsageDelta } from '../../src/ports/usage-store.ts';
-import * as mysql from '../../src/stores/mysql/index.ts';
-import * as postgres from '../../src/stores/postgres/index.ts';
 import { usageContract } from '../../src/testing/index.ts';
 import type { TokenId } from '../../src/token/record.ts';
 import { codeOf, SCOPE } from '../support.ts';
-import {
-  type DatabaseHost,
-  type HostSettings,
-  mariadbHost,
-  newName,
-  postgresHost,
-} from './database-hosts.ts';
+import { type DatabaseHost, type HostSettings, newTables, SQL_ENGINES } from './database-hosts.ts';
 import { refusalOf } from './support.ts';
-
-const urls = inject('servers');
 
 type Store = UsageStore & { since(): Promise<Date> };
 
@@ -27,57 +17,11 @@ interface StoreOptions {
   readonly deadlineMs?: number;
 }
 
-/** A host with functions for usage tables. */
-interface Host extends Omit<DatabaseHost<unknown>, 'pool' | 'restricted'> {
-  store(table: string, options?: StoreOptions): Store;
-  migrate(table: string): Promise<void>;
-  migrationSql(table: string): string;
-  restricted(table: string, rights: string): Promise<Host>;
-}
+/** The statements that one `add` sends. */
+const PER_ADD = { PostgreSQL: [/INSERT INTO/], MariaDB: [/^\(SELECT/, /^INSERT INTO/] } as const;
 
-interface Engine {
-  readonly name: string;
-  readonly url: string | undefined;
-  host(settings?: HostSettings): Host;
-  /** The statements that one `add` sends. */
-  readonly perAdd: readonly RegExp[];
-}
-
-const POSTGRES: Engine = {
-  name: 'PostgreSQL',
-  url: urls.postgres,
-  perAdd: [/INSERT INTO/],
-  host: (settings = {}) => onPostgres(postgresHost(settings), !settings.isContrary),
-};
-
-function onPostgres(host: ReturnType<typeof postgresHost>, prepare = true): Host {
-  const { pool } = host;
-  return {
-    ...host,
-    store: (table, options = {}) =>
-      new postgres.PostgresUsageStore(pool, { table, prepare, ...options }),
-    migrate: (table) => postgres.migrateUsage(pool, { table }),
-    migrationSql: (table) => postgres.usageMigrationSql({ table }),
-    restricted: async (table, rights) => onPostgres(await host.restricted(table, rights)),
-  };
-}
-
-const MARIADB: Engine = {
-  name: 'MariaDB',
-  url: urls.mariadb,
-  perAdd: [/^\(SELECT/, /^INSERT INTO/],
-  host: (settings) => onMariadb(mariadbHost(settings)),
-};
-
-function onMariadb(host: ReturnType<typeof mariadbHost>): Host {
-  const { pool } = host;
-  return {
-    ...host,
-    store: (table, options = {}) => new mysql.MysqlUsageStore(pool, { table, ...options }),
-    migrate: (table) => mysql.migrateUsage(pool, { table }),
-    migrationSql: (table) => mysql.usageMigrationSql({ table }),
-    restricted: async (table, rights) => onMariadb(await host.restricted(table, rights)),
-  };
+function usageOn(host: DatabaseHost, tables: string, options: StoreOptions = {}): Store {
+  return host.store(tables, options).usage as Store;
 }
 
 const START = Date.UTC(2100, 0, 1);
@@ -103,23 +47,19 @@ async function usesOf(store: UsageStore, id = ID): Promise<number> {
   return usage?.scopes.reduce((sum, { uses }) => sum + uses, 0) ?? 0;
 }
 
-describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, perAdd }) => {
-  /** A new table that is dropped at the end of the test. */
-  async function newTable(made = host()): Promise<string> {
-    const table = newName();
-    onTestFinished(async () => void (await made.run(`DROP TABLE IF EXISTS ${table}`)));
-    await made.migrate(table);
-    return table;
-  }
+describe.each(SQL_ENGINES)('usage store of $name', ({ name, url, host }) => {
+  const perAdd = PER_ADD[name];
 
   async function setUp(settings: HostSettings = {}, options: StoreOptions = {}) {
     const admin = host();
-    const table = await newTable(admin);
+    const tables = newTables(admin);
+    await admin.migrate(tables);
     const own = host(settings);
-    return { admin, own, table, store: own.store(table, options) };
+    const store = usageOn(own, tables, options);
+    return { admin, own, tables, table: `${tables}_usage`, store };
   }
 
-  const stored = async ({ run }: Host, table: string) =>
+  const stored = async ({ run }: DatabaseHost, table: string) =>
     Number((await run(`SELECT count(*) AS number FROM ${table} WHERE id <> ''`))[0]?.['number']);
 
   describe.skipIf(url === undefined)('with default settings', () => {
@@ -237,8 +177,8 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
     });
 
     it('counts at most 256 scopes separately, even if several stores add new ones concurrently', async () => {
-      const { table, store } = await setUp();
-      const stores = range(8).map(() => host().store(table));
+      const { tables, store } = await setUp();
+      const stores = range(8).map(() => usageOn(host(), tables));
       const rounds = range(3);
       for (const round of rounds) {
         await Promise.all(
@@ -256,8 +196,8 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
     });
 
     it('rejects at its deadline while another transaction holds a row, and adds afterwards', async () => {
-      const { admin, own, store, table } = await setUp({}, { deadlineMs: 300 });
-      const patient = own.store(table);
+      const { admin, own, store, tables, table } = await setUp({}, { deadlineMs: 300 });
+      const patient = usageOn(own, tables);
       await patient.add([use(ID, ORDERS)]);
       const other = await admin.begin();
       await other.run(`UPDATE ${table} SET uses = 10 WHERE id = '${ID}'`);
@@ -288,12 +228,12 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
     it.each(['read committed', 'repeatable read'])(
       'add up exactly and without deadlocks (%s)',
       async (isolation) => {
-        const { table, store } = await setUp();
+        const { tables, store } = await setUp();
         const [writers, rounds] = [range(6), range(8)];
         const hosts = writers.map(() => host({ isolation }));
         await Promise.all(
           hosts.map(async (own, writer) => {
-            const each = own.store(table, { deadlineMs: 20_000 });
+            const each = usageOn(own, tables, { deadlineMs: 20_000 });
             for (const round of rounds) await each.add(batchOf(writer, round));
           }),
         );
@@ -340,8 +280,8 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
     });
 
     it('add up exactly across processes', async () => {
-      const { table, store } = await setUp();
-      const children = range(3).map((writer) => startFlusher(name, `${url}#${table}`, writer));
+      const { tables, store } = await setUp();
+      const children = range(3).map((writer) => startFlusher(name, `${url}#${tables}`, writer));
       const ends = await Promise.all(
         children.map(async (child) => [
           await text(child.stderr as NonNullable<ChildProcess['stderr']>),
@@ -359,128 +299,9 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
     });
   });
 
-  describe.skipIf(url === undefined)('migrateUsage', () => {
-    it('can be called concurrently and repeatedly, and keeps the counts', async () => {
-      const made = host();
-      const table = newName();
-      onTestFinished(async () => void (await made.run(`DROP TABLE IF EXISTS ${table}`)));
-      await Promise.all(range(8).map(() => host().migrate(table)));
-      const store = made.store(table);
-      await store.add([use(ID, ORDERS)]);
-      const since = await store.since();
-      await made.migrate(table);
-
-      expect(await usesOf(store)).toBe(1);
-      expect(await store.since()).toEqual(since);
-    });
-
-    it('creates the same table as usageMigrationSql', async () => {
-      const { admin, table } = await setUp();
-      const printed = newName();
-      onTestFinished(async () => void (await admin.run(`DROP TABLE IF EXISTS ${printed}`)));
-      for (const sql of admin.migrationSql(printed).split(';\n').filter(Boolean)) {
-        await admin.run(sql);
-      }
-      await admin.migrate(printed);
-
-      const store = admin.store(printed);
-      await store.add([use(ID, ORDERS)]);
-      expect(await usesOf(store)).toBe(1);
-      expect(await shapeOf(admin, printed)).toEqual(await shapeOf(admin, table));
-      expect((await store.since()).getTime()).toBeGreaterThan(0);
-    });
-
-    it.each([
-      ['a table of tokens', (made: Host, table: string) => made.tokenTable(table)],
-      [
-        'a table of the host',
-        async (made: Host, table: string) => {
-          await made.run(`CREATE TABLE ${table} (id varchar(22) PRIMARY KEY, uses bigint)`);
-        },
-      ],
-    ])('refuses %s and leaves it unchanged', async (_, make) => {
-      const made = host();
-      const table = newName();
-      onTestFinished(async () => void (await made.run(`DROP TABLE IF EXISTS ${table}`)));
-      await make(made, table);
-      const shape = await shapeOf(made, table);
-      const { code, message } = await refusalOf(made.migrate(table));
-
-      expect(code).toBe('invalid_options');
-      expect(message).toContain('choose another');
-      expect(await shapeOf(made, table)).toEqual(shape);
-      expect(await codeOf(made.store(table).add([use(ID, ORDERS)]))).toBe('store_unavailable');
-    });
-
-    it('creates a table that the migration for tokens refuses', async () => {
-      const { admin, table } = await setUp();
-
-      expect(await codeOf(admin.tokenTable(table))).toBe('invalid_options');
-    });
-
-    it('refuses a later schema that needs later code, and accepts one that does not', async () => {
-      const { admin, table } = await setUp();
-      const comment = (text: string) =>
-        name === 'MariaDB'
-          ? `ALTER TABLE ${table} COMMENT='${text}'`
-          : `COMMENT ON TABLE ${table} IS '${text}'`;
-      await admin.run(comment('tokenwright usage schema 3, needs 3'));
-      expect(await codeOf(admin.migrate(table))).toBe('invalid_options');
-
-      await admin.run(comment('tokenwright usage schema 3'));
-      await admin.migrate(table);
-    });
-
-    it.runIf(name === 'MariaDB')('makes room for derived tokens in an earlier table', async () => {
-      const { admin, table, store } = await setUp();
-      const shape = await shapeOf(admin, table);
-      await admin.run(
-        `ALTER TABLE ${table} MODIFY id VARBINARY(22) NOT NULL, COMMENT='tokenwright usage schema 1'`,
-      );
-      const derived = `${ID}+` as TokenId;
-      await store.add([use(ID, ORDERS)]);
-      expect(await codeOf(store.add([use(derived, ORDERS)]))).toBe('store_unavailable');
-      await Promise.all(range(4).map(() => admin.migrate(table)));
-      await store.add([use(derived, ORDERS), use(derived, ORDERS)]);
-
-      expect(await shapeOf(admin, table)).toEqual(shape);
-      expect((await store.totals?.([ID, derived]))?.map((total) => total?.uses)).toEqual([1, 2]);
-    });
-
-    it('needs no CREATE privilege if the table exists', async () => {
-      const { admin, table } = await setUp();
-      const user = await admin.restricted(table, 'SELECT, INSERT, UPDATE, DELETE');
-      await user.migrate(table);
-      const store = user.store(table);
-      await store.add([use(ID, ORDERS)]);
-      await store.forget([ID]);
-
-      expect(await store.read([ID])).toEqual([undefined]);
-    });
-
-    it('accepts a table name of the maximum length for tokens plus the suffix _usage', async () => {
-      const made = host();
-      const table = `${newName().padEnd(48, 'x')}_usage`;
-      onTestFinished(async () => void (await made.run(`DROP TABLE IF EXISTS ${table}`)));
-      await made.migrate(table);
-      await made.store(table).add([use(ID, ORDERS)]);
-
-      expect(await usesOf(made.store(table))).toBe(1);
-    });
-
-    it.each(['no name', 'a.b.c', '', "x'y", 'x'.repeat(65)])(
-      'refuses the table name %j',
-      async (table) => {
-        expect(await codeOf(host().migrate(table))).toBe('invalid_options');
-        expect(await codeOf(() => host().store(table))).toBe('invalid_options');
-        expect(await codeOf(() => host().migrationSql(table))).toBe('invalid_options');
-      },
-    );
-  });
-
   describe.skipIf(url === undefined)('since', () => {
     it('is the time when the table was created, by the clock of the server', async () => {
-      const { admin, store, table } = await setUp();
+      const { admin, store, tables } = await setUp();
       const now = name === 'MariaDB' ? 'UNIX_TIMESTAMP(NOW(6))' : 'extract(epoch FROM now())';
       const [row] = await admin.run(`SELECT ${now} AS now`);
       const since = await store.since();
@@ -488,7 +309,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       const age = Number(row?.['now']) * 1000 - since.getTime();
       expect(age).toBeGreaterThan(-1);
       expect(age).toBeLessThan(60_000);
-      expect(await admin.store(table).since()).toEqual(since);
+      expect(await usageOn(admin, tables).since()).toEqual(since);
     });
 
     it('starts over if the table was emptied', async () => {
@@ -513,8 +334,9 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
   });
 
   describe.skipIf(url === undefined)('a call', () => {
-    it('names migrateUsage in its error if the table is missing', async () => {
-      const store = host().store(newName());
+    it('names migrate in its error if the table is missing', async () => {
+      const { admin, store, table } = await setUp();
+      await admin.run(`DROP TABLE ${table}`);
       const calls = [
         () => store.add([use(ID, ORDERS)]),
         () => store.read([ID]),
@@ -523,14 +345,14 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       for (const call of calls) {
         const { code, message } = await refusalOf(call());
         expect(code).toBe('store_unavailable');
-        expect(message).toContain('call migrateUsage');
+        expect(message).toContain('the table of usage');
       }
     });
 
     it('rejects if it writes as a user who can only read', async () => {
-      const { admin, store, table } = await setUp();
+      const { admin, store, tables, table } = await setUp();
       await store.add([use(ID, ORDERS)]);
-      const reader = (await admin.restricted(table, 'SELECT')).store(table);
+      const reader = usageOn(await admin.restricted('SELECT', table), tables);
 
       for (const call of [() => reader.add([use(ID, ORDERS)]), () => reader.forget([ID])]) {
         const { code, message } = await refusalOf(call());
@@ -549,20 +371,11 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
         expect(message).toContain('read-only');
       }
     });
-
-    it('has a deadline of 1 to 60 000 milliseconds', async () => {
-      for (const deadlineMs of [0, 60_001, 1.5, Number.NaN]) {
-        expect(await codeOf(() => host().store('usage', { deadlineMs }))).toBe('invalid_options');
-      }
-      for (const deadlineMs of [1, 60_000]) {
-        expect(host().store('usage', { deadlineMs })).toBeDefined();
-      }
-    });
   });
 
   describe.skipIf(url === undefined)('below a service', () => {
     it('counts uses, shows them to another service, and leaves the pool of the host open', async () => {
-      const { admin, table, store } = await setUp();
+      const { admin, tables, store } = await setUp();
       const records = new MemoryTokenStore();
       const keys = [generateKey()];
       const serviceOn = (usage: UsageStore) =>
@@ -574,7 +387,7 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
       const before = await records.find([id]);
       await tokens.close();
 
-      const elsewhere = serviceOn(admin.store(table));
+      const elsewhere = serviceOn(usageOn(admin, tables));
       expect(await elsewhere.usage('acme', id)).toMatchObject({ uses: 1, refusals: 1 });
       expect(await records.find([id])).toEqual(before);
       expect(await usesOf(store, id)).toBe(1);
@@ -582,17 +395,8 @@ describe.each([POSTGRES, MARIADB])('usage store of $name', ({ name, url, host, p
   });
 });
 
-/** The columns of a table. */
-function shapeOf({ run }: Host, table: string): Promise<unknown> {
-  return run(
-    `SELECT column_name AS name, data_type AS type, character_maximum_length AS length,
-       collation_name AS collation FROM information_schema.columns
-     WHERE table_name = '${table}' ORDER BY ordinal_position`,
-  );
-}
-
 /** Whether another transaction has locked the row of a token. */
-async function isLocked({ begin }: Host, table: string, id: TokenId): Promise<boolean> {
+async function isLocked({ begin }: DatabaseHost, table: string, id: TokenId): Promise<boolean> {
   const probe = await begin();
   try {
     await probe.run(`SELECT uses FROM ${table} WHERE id = '${id}' FOR UPDATE NOWAIT`);

@@ -40,22 +40,22 @@ export const USAGE_ENGINES: readonly UsageEngine[] = [
     name: 'PostgreSQL',
     server: 'postgres',
     async open(place) {
-      const [url, table = ''] = place.split('#');
+      const [url, tables] = place.split('#');
       const pool = new pg.Pool({ connectionString: url });
-      await postgres.migrateUsage(pool, { table });
-      const store = new postgres.PostgresUsageStore(pool, { table, deadlineMs: DEADLINE_MS });
-      return { store, end: () => pool.end() };
+      await postgres.migrate(pool, { tables });
+      const store = new postgres.PostgresTokenStore(pool, { tables, deadlineMs: DEADLINE_MS });
+      return { store: store.usage, end: () => pool.end() };
     },
   },
   {
     name: 'MariaDB',
     server: 'mariadb',
     async open(place) {
-      const [uri = '', table = ''] = place.split('#');
+      const [uri = '', tables] = place.split('#');
       const pool = createPool({ uri });
-      await mysql.migrateUsage(pool, { table });
-      const store = new mysql.MysqlUsageStore(pool, { table, deadlineMs: DEADLINE_MS });
-      return { store, end: () => pool.promise().end() };
+      await mysql.migrate(pool, { tables });
+      const store = new mysql.MysqlTokenStore(pool, { tables, deadlineMs: DEADLINE_MS });
+      return { store: store.usage, end: () => pool.promise().end() };
     },
   },
   {
@@ -89,7 +89,7 @@ async function overIoredis(
   };
 }
 
-/** A new key prefix or table on a shared server. */
+/** A new key prefix, or beginning of the names of tables, on a shared server. */
 export function placeOn(url: string): string {
   return `${url}#usage_${randomUUID().replaceAll('-', '')}`;
 }

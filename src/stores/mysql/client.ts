@@ -87,6 +87,8 @@ interface Checked {
 }
 
 interface Execution {
+  /** The kind of table, for messages of errors. */
+  readonly kind: TableKind;
   readonly deadlineMs: number;
   /** Checks a connection again whose last check is older. @default no limit */
   readonly maxAgeMs?: number;
@@ -104,13 +106,6 @@ export const SERVER_STATE = '@@global.read_only, @@global.innodb_read_only';
 /** Some users may write to a standby. So a write checks the state again if the last check is older. */
 const MAX_STATE_AGE_MS = 1000;
 
-interface SessionOptions {
-  /** @default 'refuse' */
-  readonly standby?: Standby;
-  /** The kind of table, for messages of errors. @default TOKENS */
-  readonly kind?: TableKind;
-}
-
 /** Runs statements on connections of a pool: within a deadline, and only on connections it trusts. */
 export class Session {
   readonly deadlineMs: number;
@@ -119,40 +114,37 @@ export class Session {
   readonly #pool: MysqlPool;
   readonly #form: Omit<MysqlStatement, 'sql' | 'values'>;
   readonly #standby: Standby;
-  readonly #kind: TableKind;
   readonly #checks = new WeakMap<MysqlConnection, Checked>();
   #hungCalls = 0;
 
-  constructor(
-    pool: ConfiguredPool,
-    deadlineMs: number,
-    { standby = 'refuse', kind = TOKENS }: SessionOptions = {},
-  ) {
+  constructor(pool: ConfiguredPool, deadlineMs: number, standby: Standby = 'refuse') {
     const { connectTimeout, typeCast } = pool.config?.connectionConfig ?? {};
     this.deadlineMs = deadlineMs;
     this.connectTimeoutMs = connectTimeout;
     this.#pool = pool;
     this.#standby = standby;
-    this.#kind = kind;
     this.#form = typeof typeCast === 'function' ? UNCAST : FORM;
   }
 
-  /** Runs a prepared read whose last row is {@link SERVER_STATE}; rejects with a `TokenError`. */
-  async read(sql: string, values: MysqlValue[]): Promise<Cells[]> {
+  /**
+   * Runs a prepared read whose last row is {@link SERVER_STATE}; rejects with a `TokenError`, which names the
+   * kind of table.
+   */
+  async read(sql: string, values: MysqlValue[], kind: TableKind = TOKENS): Promise<Cells[]> {
     const { deadlineMs } = this;
-    return (await this.#execute(sql, values, { deadlineMs, hasState: true })) as Cells[];
+    return (await this.#execute(sql, values, { kind, deadlineMs, hasState: true })) as Cells[];
   }
 
   /** Runs a prepared write; rejects with a `TokenError`. */
-  async write(sql: string, values: MysqlValue[]): Promise<Counts> {
+  async write(sql: string, values: MysqlValue[], kind: TableKind = TOKENS): Promise<Counts> {
     const { deadlineMs } = this;
-    const execution = { deadlineMs, maxAgeMs: MAX_STATE_AGE_MS };
+    const execution = { kind, deadlineMs, maxAgeMs: MAX_STATE_AGE_MS };
     return (await this.#execute(sql, values, execution)) as Counts;
   }
 
   /** Runs a prepared read on which nothing depends; rejects with a `TokenError`. */
   async poll(sql: string, values: MysqlValue[], deadlineMs: number): Promise<Cells[]> {
-    return (await this.#execute(sql, values, { deadlineMs })) as Cells[];
+    return (await this.#execute(sql, values, { kind: TOKENS, deadlineMs })) as Cells[];
   }
 
   async #execute(sql: string, values: MysqlValue[], execution: Execution): Promise<unknown> {
@@ -170,7 +162,8 @@ export class Session {
         return await this.#run(send, deadline - performance.now());
       } catch (error) {
         const isRolledBack = ROLLED_BACK.has(errorNumber(error));
-        if (!isRolledBack || performance.now() > deadline) throw toTokenError(error, this.#kind);
+        if (!isRolledBack || performance.now() > deadline)
+          throw toTokenError(error, execution.kind);
       }
     }
   }
@@ -178,26 +171,29 @@ export class Session {
   /** Takes the state of the server from an answer; an error if it is a standby. */
   #refusal(
     connection: MysqlConnection,
-    { hasState = false }: Execution,
+    { kind, hasState = false }: Execution,
     answer: unknown,
   ): TokenError | undefined {
     if (!hasState) return undefined;
     const state = (answer as Cells[]).pop() ?? [];
-    if (this.#standby === 'refuse' && isStandby(state)) return standbyError(this.#kind);
+    if (this.#standby === 'refuse' && isStandby(state)) return standbyError(kind);
     const checked = this.#checks.get(connection);
     if (checked !== undefined) checked.at = performance.now();
     return undefined;
   }
 
   /** Runs a statement without preparing it, on any connection; rejects with a `TokenError`. */
-  async query(sql: string): Promise<{ readonly [column: string]: unknown }[]> {
+  async query(
+    sql: string,
+    kind: TableKind = TOKENS,
+  ): Promise<{ readonly [column: string]: unknown }[]> {
     const statement = { ...this.#form, rowsAsArray: false, sql, values: [] };
     const send: SendStatement = (connection, callback) => connection.query(statement, callback);
     try {
       const answer = await this.#run(send, this.deadlineMs);
       return answer as { readonly [column: string]: unknown }[];
     } catch (error) {
-      throw toTokenError(error, this.#kind);
+      throw toTokenError(error, kind);
     }
   }
 
@@ -244,7 +240,7 @@ export class Session {
   /** Once for each connection: without autocommit, reads would return the same snapshot forever. */
   #check(
     connection: MysqlConnection,
-    { maxAgeMs = Number.POSITIVE_INFINITY }: Execution,
+    { kind, maxAgeMs = Number.POSITIVE_INFINITY }: Execution,
     callback: (error?: unknown) => void,
   ): void {
     const { at = Number.NEGATIVE_INFINITY } = this.#checks.get(connection) ?? {};
@@ -255,7 +251,7 @@ export class Session {
     }
     const sql = `SELECT @@autocommit, ${SERVER_STATE}`;
     connection.query({ ...this.#form, sql, values: [] }, (error, rows) => {
-      const refusal = error || this.#hostError(rows);
+      const refusal = error || this.#hostError(rows, kind);
       if (!refusal) {
         this.#checks.set(connection, { at: performance.now(), hungCalls: this.#hungCalls });
       }
@@ -263,10 +259,10 @@ export class Session {
     });
   }
 
-  #hostError(rows: unknown): TokenError | undefined {
+  #hostError(rows: unknown, kind: TableKind): TokenError | undefined {
     const [[autocommit, ...state] = []] = rows as Cells[];
     if (Number(autocommit) !== 1) return new TokenError('invalid_options', AUTOCOMMIT_OFF);
-    return this.#standby === 'refuse' && isStandby(state) ? standbyError(this.#kind) : undefined;
+    return this.#standby === 'refuse' && isStandby(state) ? standbyError(kind) : undefined;
   }
 }
 
@@ -313,15 +309,15 @@ const HARMLESS = new Set([...ROLLED_BACK, DUPLICATE, LOCK_TIMEOUT]);
 const NOT_USABLE =
   'the MySQL database cannot be used: it is down, closed, busy, full or read-only; tokenwright doctor --store URL says which';
 const NO_DATABASE =
-  'the pool has selected no database, or one that does not exist: name one in its options or in table';
+  'the pool has selected no database, or one that does not exist: name one in its options or in tables';
 
 /** The server is read-only: of this session, by an option, or as a whole. */
 const READ_ONLY = new Set<number | undefined>([1290, 1792, 1836]);
 
 /** By error number: the failures that the host can fix. */
-function reasonsFor({ holds, migrate }: TableKind): ReadonlyMap<number | undefined, string> {
-  const noSchema = `the table of ${holds} is missing, or not up to date: call ${migrate}`;
-  const denied = `the user of the pool may not do this: it needs SELECT, INSERT, UPDATE and DELETE on the table of ${holds}, and CREATE and ALTER to ${migrate}`;
+function reasonsFor({ holds }: TableKind): ReadonlyMap<number | undefined, string> {
+  const noSchema = `the table of ${holds} is missing, or not up to date: call migrate`;
+  const denied = `the user of the pool may not do this: it needs SELECT, INSERT, UPDATE and DELETE on the table of ${holds}, and CREATE and ALTER to migrate`;
   return new Map([
     // No such table, column or index.
     ...[1146, 1054, 1176].map((number) => [number, noSchema] as const),

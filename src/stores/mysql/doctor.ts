@@ -1,73 +1,127 @@
 import type { StoreFinding } from '../../ports/token-store.ts';
-import { type Check, findingsOf, MAX_SKEW_MS, measureSkew } from '../shared/doctor.ts';
-import { COLUMNS } from '../shared/rows.ts';
-import { SCHEMA_NEWER } from '../shared/schema-mark.ts';
-import { AUTOCOMMIT_OFF, type Session } from './client.ts';
 import {
-  COLUMN_BYTES,
-  INDEXES,
-  indexesOf,
-  isTable,
-  SCHEMA_VERSION,
-  type Table,
-  tableStateOf,
-} from './schema.ts';
-import { SERVER_TIME } from './statements.ts';
+  type Check,
+  findingsOf,
+  MAX_OVERDUE,
+  MAX_SKEW_MS,
+  measureSkew,
+  overdueBefore,
+  partFindings,
+} from '../shared/doctor.ts';
+import {
+  knownVersion,
+  SCHEMA_NEWER,
+  SCHEMA_OF_DEVELOPMENT,
+  type SchemaMark,
+  schemaState,
+} from '../shared/schema-mark.ts';
+import { AUTOCOMMIT_OFF, type Session } from './client.ts';
+import { isTable, tableStateOf } from './migration.ts';
+import { SERVER_TIME, type Table, type Tables } from './schema.ts';
 
-interface Facts {
-  readonly settings: ReadonlyMap<string, string>;
-  readonly skewMs: number;
+/** What a table is like. */
+interface Shape {
   /** Undefined when there is no table. */
   readonly engine: string | undefined;
-  readonly isNewer: boolean;
-  readonly columns: ReadonlyMap<string, { readonly isText: boolean; readonly bytes: number }>;
-  readonly indexes: ReadonlySet<string>;
+  /** Undefined when it is not ours. */
+  readonly mark: SchemaMark | undefined;
+  /** The columns that it lacks, or that are too short. */
+  readonly columns: readonly string[];
+  /** The indexes that it lacks. */
+  readonly keys: readonly string[];
+  /** The columns of bytes that have a collation. */
+  readonly collated: readonly string[];
+}
+
+interface Facts extends Shape {
+  readonly settings: ReadonlyMap<string, string>;
+  readonly skewMs: number;
+  readonly state: ReturnType<typeof schemaState> | undefined;
   readonly deadlineMs: number;
   readonly connectTimeoutMs: number | undefined;
 }
 
-/** Looks for weaknesses of the server, the table and the pool. */
-export async function examine(session: Session, table: Table): Promise<StoreFinding[]> {
+/** Looks for weaknesses of the server, the pool and the tables. */
+export async function examine(
+  session: Session,
+  { tokens, usage, leases }: Tables,
+): Promise<StoreFinding[]> {
   const variables = await session.query('SHOW VARIABLES');
+  const shape = await shapeOf(session, tokens);
+  const { skewMs } = await measureSkew(
+    () => session.query(`SELECT ${SERVER_TIME} AS server_time`),
+    ([row]) => Number(row?.['server_time']) / 1000,
+  );
+  const found = findingsOf(CHECKS, {
+    ...shape,
+    settings: new Map(variables.map((row) => [String(row['Variable_name']), String(row['Value'])])),
+    skewMs,
+    state: shape.mark && schemaState(shape.mark, knownVersion(tokens)),
+    deadlineMs: session.deadlineMs,
+    connectTimeoutMs: session.connectTimeoutMs,
+  });
+  // `migrate` creates all tables, so the finding about this one is enough.
+  if (shape.engine === undefined) return found;
+  const leased = factsIn(await shapeOf(session, leases), leases);
+  const isWhole = leased.isThere && leased.missing.length === 0;
+  return [
+    ...found,
+    ...partFindings('leases', {
+      ...leased,
+      overdue: isWhole ? await overdueIn(session, leases) : 0,
+    }),
+    ...partFindings('usage', factsIn(await shapeOf(session, usage), usage)),
+  ];
+}
+
+async function shapeOf(session: Session, table: Table): Promise<Shape> {
   const columns = await session.query(
     `SELECT COLUMN_NAME AS name, COLLATION_NAME IS NOT NULL AS is_text,
        CHARACTER_MAXIMUM_LENGTH AS bytes
      FROM information_schema.COLUMNS WHERE ${isTable(table)}`,
   );
-  const indexes = await indexesOf(session, table);
-  const { skewMs } = await measureSkew(
-    () => session.query(`SELECT ${SERVER_TIME} AS server_time`),
-    ([row]) => Number(row?.['server_time']) / 1000,
+  const indexes = await session.query(
+    `SELECT INDEX_NAME AS name FROM information_schema.STATISTICS WHERE ${isTable(table)}`,
   );
+  const byName = new Map(columns.map((column) => [String(column['name']), column]));
+  const keys = new Set(indexes.map(({ name }) => String(name)));
   const state = await tableStateOf(session, table);
-  return findingsOf(CHECKS, {
-    settings: new Map(variables.map((row) => [String(row['Variable_name']), String(row['Value'])])),
-    skewMs,
+  const ours = Object.entries(table.columns);
+  return {
     engine: state?.engine,
-    isNewer: (state?.mark?.needs ?? 0) > SCHEMA_VERSION,
-    columns: new Map(
-      columns.map(({ name, is_text, bytes }) => [
-        String(name),
-        { isText: Number(is_text) === 1, bytes: Number(bytes) },
-      ]),
-    ),
-    indexes,
-    deadlineMs: session.deadlineMs,
-    connectTimeoutMs: session.connectTimeoutMs,
-  });
+    mark: state?.mark,
+    columns: ours
+      .filter(([name, { bytes = 0 }]) => {
+        const column = byName.get(name);
+        return column === undefined || Number(column['bytes']) < bytes;
+      })
+      .map(([name]) => name),
+    keys: Object.keys(table.keys).filter((name) => !keys.has(name)),
+    collated: ours
+      .filter(
+        ([name, { bytes }]) => bytes !== undefined && Number(byName.get(name)?.['is_text']) === 1,
+      )
+      .map(([name]) => name),
+  };
 }
 
-function missingParts({ columns, indexes }: Facts): string[] {
-  const bytes: ReadonlyMap<string, number> = new Map(Object.entries(COLUMN_BYTES));
-  const names = [...COLUMNS, 'changed_at', 'ends_at', 'revoked_as'];
-  return [
-    ...names.filter((name) => (columns.get(name)?.bytes ?? -1) < (bytes.get(name) ?? 0)),
-    ...INDEXES.filter((name) => !indexes.has(name)),
+function factsIn({ engine, mark, columns, keys }: Shape, table: Table) {
+  const isThere = engine !== undefined;
+  const missing = [
+    ...columns.map((name) => `the column ${name}`),
+    ...keys.map((name) => `the index ${name}`),
+    ...(engine === 'InnoDB' ? [] : ['the engine InnoDB']),
   ];
+  return { isThere, version: knownVersion(table), mark, missing: isThere ? missing : [] };
 }
 
-function textColumns({ columns }: Facts): string[] {
-  return Object.keys(COLUMN_BYTES).filter((name) => columns.get(name)?.isText);
+async function overdueIn(session: Session, { quoted }: Table): Promise<number> {
+  const [row] = await session.query(
+    `SELECT COUNT(*) AS overdue FROM (
+       SELECT 1 FROM ${quoted} WHERE ends_at < ${overdueBefore()} LIMIT ${MAX_OVERDUE}
+     ) AS counted`,
+  );
+  return Number(row?.['overdue']);
 }
 
 const MIN_PACKET = 16 * 1024 * 1024;
@@ -80,21 +134,27 @@ const CHECKS: readonly Check<Facts>[] = [
     message: () => 'there is no table of tokens, so every call fails: call migrate',
   },
   {
+    code: 'schema_older',
+    isFound: ({ state }) => state === 'development',
+    message: () => `calls may fail: the table of tokens is too old: ${SCHEMA_OF_DEVELOPMENT}`,
+  },
+  {
     code: 'schema_newer',
-    isFound: ({ isNewer }) => isNewer,
+    isFound: ({ state }) => state === 'newer',
     message: () => SCHEMA_NEWER,
   },
   {
     code: 'schema_differs',
-    isFound: (facts) => facts.engine !== undefined && missingParts(facts).length > 0,
-    message: (facts) =>
-      `the table of tokens differs from the one that migrate creates: these columns or indexes are missing or too short: ${missingParts(facts).join(', ')}`,
+    isFound: ({ engine, columns, keys }) =>
+      engine !== undefined && columns.length + keys.length > 0,
+    message: ({ columns, keys }) =>
+      `the table of tokens differs from the one that migrate creates: these columns or indexes are missing or too short: ${[...columns, ...keys].join(', ')}`,
   },
   {
     code: 'column_not_binary',
-    isFound: (facts) => textColumns(facts).length > 0,
-    message: (facts) =>
-      `different ids or accounts may compare as equal: these columns have a collation, but must be VARBINARY or BLOB: ${textColumns(facts).join(', ')}`,
+    isFound: ({ collated }) => collated.length > 0,
+    message: ({ collated }) =>
+      `different ids or accounts may compare as equal: these columns have a collation, but must be VARBINARY or BLOB: ${collated.join(', ')}`,
   },
   {
     code: 'engine_not_innodb',

@@ -1,4 +1,6 @@
 import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
+import type { EngineStore } from '../../ports/engine-store.ts';
+import type { LeaseStore } from '../../ports/lease-store.ts';
 import type {
   CountQuery,
   PageQuery,
@@ -10,9 +12,9 @@ import type {
   ScanQuery,
   StoreFinding,
   TokenCounts,
-  TokenStore,
   Unsubscribe,
 } from '../../ports/token-store.ts';
+import type { UsageStore } from '../../ports/usage-store.ts';
 import type { TokenId, TokenRecord } from '../../token/record.ts';
 import { readStandby, readWholeNumber } from '../shared/options.ts';
 import { Positions } from '../shared/positions.ts';
@@ -28,7 +30,8 @@ import {
   Session,
 } from './client.ts';
 import { examine } from './doctor.ts';
-import { type MysqlTableOptions, readTable, type Table } from './schema.ts';
+import { MysqlLeases } from './leases.ts';
+import { type MigrationOptions, readTables, type Tables } from './schema.ts';
 import {
   countValues,
   padToPowerOfTwo,
@@ -44,28 +47,17 @@ import {
 import {
   type MysqlPromiseConnection,
   type MysqlTransactionConnection,
+  type StoreParts,
   Transaction,
   TransactionSession,
 } from './transaction.ts';
+import { MysqlUsage } from './usage.ts';
 import { type ChangedRow, MAX_CHANGES, Watch } from './watch.ts';
 
-export type {
-  MysqlCallback,
-  MysqlConnection,
-  MysqlPool,
-  MysqlPromisePool,
-  MysqlStatement,
-  MysqlValue,
-} from './client.ts';
-export { leaseMigrationSql, type MysqlLeaseTableOptions, migrateLeases } from './lease-schema.ts';
-export { type MysqlLeaseOptions, MysqlLeaseStore } from './leases.ts';
-export { type MysqlTableOptions, migrate, migrationSql } from './schema.ts';
-export type { MysqlPromiseConnection, MysqlTransactionConnection } from './transaction.ts';
-export { type MysqlUsageOptions, MysqlUsageStore } from './usage.ts';
-export { type MysqlUsageTableOptions, migrateUsage, usageMigrationSql } from './usage-schema.ts';
+export { type MigrationOptions, migrate, migrationSql } from './schema.ts';
 
 /** How a {@link MysqlTokenStore} works. */
-export interface MysqlStoreOptions extends MysqlTableOptions {
+export interface MysqlStoreOptions extends MigrationOptions {
   /** How long the server may take to answer a call, in milliseconds, from 1 to 60 000. @default 2000 */
   readonly deadlineMs?: number | undefined;
   /** How long `watch` waits between two polls, in milliseconds, from 1 to 60 000. @default 50 */
@@ -87,9 +79,10 @@ export interface MysqlStoreOptions extends MysqlTableOptions {
 }
 
 /**
- * Stores tokens in a MySQL or MariaDB database: a system of record for many nodes.
+ * Stores tokens in a MySQL or MariaDB database: a system of record for many nodes. {@link usage} counts how they are
+ * used, and {@link leases} the uses of limited ones, each in a table of its own.
  *
- * The table must exist: see {@link migrate}. The pool belongs to the host and must lead to the
+ * The tables must exist: see {@link migrate}. The pool belongs to the host and must lead to the
  * primary: calls on a read-only server fail with `store_unavailable`. A replica is only recognized if it
  * is `read_only`. The connections of the pool must commit by themselves (`autocommit`, the default) and
  * come back to the pool without an open transaction; `sql_mode`, charset, time zone and how the driver
@@ -107,10 +100,24 @@ export interface MysqlStoreOptions extends MysqlTableOptions {
  * await migrate(pool);
  * const store = new MysqlTokenStore(pool);
  */
-export class MysqlTokenStore implements TokenStore {
+export class MysqlTokenStore implements EngineStore {
+  /**
+   * Counts how tokens are used. A batch is one statement. If it has scopes of tokens that this store has not
+   * written before, it first reads which of the tokens have nearly as many scopes as are counted apart. If the
+   * server does not answer within `deadlineMs`, the counts may still be added.
+   */
+  readonly usage: UsageStore;
+  /**
+   * Counts the uses of limited tokens. Each want is one statement, and those of one call are sent concurrently,
+   * over as many connections of the pool as are free. The clock of the server decides whether a window has begun
+   * and whether it has ended. Grants are as durable as the server: with `innodb_flush_log_at_trx_commit` other
+   * than 1, a crash may forget some, and limits may be exceeded by that much. If the server does not answer
+   * within `deadlineMs`, what it may have granted is lost.
+   */
+  readonly leases: LeaseStore;
   readonly #session: Session | TransactionSession;
-  readonly #options: MysqlStoreOptions;
-  readonly #table: Table;
+  readonly #parts: StoreParts;
+  readonly #tables: Tables;
   readonly #sql: Statements;
   readonly #rows: RowReader;
   readonly #positions = new Positions();
@@ -122,17 +129,16 @@ export class MysqlTokenStore implements TokenStore {
    * @throws {TokenError} `invalid_options`
    */
   constructor(pool: MysqlPool | MysqlPromisePool, options: MysqlStoreOptions = {}) {
-    this.#table = readTable(options);
-    this.#sql = statementsFor(this.#table);
-    const deadlineMs = readMilliseconds('deadlineMs', options.deadlineMs ?? DEFAULT_DEADLINE_MS);
-    this.#pollMs = readMilliseconds('pollMs', options.pollMs ?? DEFAULT_POLL_MS);
-    this.#rows = new RowReader(options);
-    this.#options = options;
-    const standby = readStandby(options);
-    this.#session =
-      pool instanceof Transaction
-        ? new TransactionSession(pool, deadlineMs, standby)
-        : new Session(readPool(pool), deadlineMs, { standby });
+    const transaction = pool instanceof Transaction ? pool : undefined;
+    this.#parts = transaction?.parts ?? partsOn(pool, options);
+    const { session, tables, sql, rows, pollMs, usage, leases } = this.#parts;
+    this.#session = transaction ? new TransactionSession(transaction) : session;
+    this.#tables = tables;
+    this.#sql = sql;
+    this.#rows = rows;
+    this.#pollMs = pollMs;
+    this.usage = usage;
+    this.leases = leases;
   }
 
   /**
@@ -143,7 +149,8 @@ export class MysqlTokenStore implements TokenStore {
    * It neither begins nor ends anything, has no `watch` and no `close`, and never retries: if a call
    * rejects with `store_unavailable`, roll back, and destroy the connection if the call took too long.
    * Other calls are refused until then, because after a deadlock the server would commit each of them
-   * alone. Caches evict if the commit comes within `deadlineMs` and three seconds of a change.
+   * alone. Caches evict if the commit comes within `deadlineMs` and three seconds of a change. Its `usage` and
+   * `leases` stay outside of the transaction, so that a rollback gives no use back.
    *
    * @throws {TokenError} `invalid_options`
    * @example
@@ -154,9 +161,9 @@ export class MysqlTokenStore implements TokenStore {
    * await tokens.issue({ account: 'acme', scopes: ['GET:shop.example/orders'] });
    * await connection.commit();
    */
-  in(connection: MysqlTransactionConnection | MysqlPromiseConnection): TokenStore {
-    const transaction = new Transaction(connection);
-    return storeInTransaction(new MysqlTokenStore(transaction as never, this.#options));
+  in(connection: MysqlTransactionConnection | MysqlPromiseConnection): EngineStore {
+    const transaction = new Transaction(connection, this.#parts);
+    return storeInTransaction(new MysqlTokenStore(transaction as never));
   }
 
   async insert(record: TokenRecord): Promise<void> {
@@ -348,7 +355,7 @@ export class MysqlTokenStore implements TokenStore {
   }
 
   async doctor(): Promise<StoreFinding[]> {
-    return this.#session instanceof Session ? examine(this.#session, this.#table) : [];
+    return this.#session instanceof Session ? examine(this.#session, this.#tables) : [];
   }
 
   #read(sql: string, values: MysqlValue[]): Promise<Cells[]> {
@@ -365,6 +372,24 @@ const DEFAULT_POLL_MS = 50;
 const MAX_FOUND = 1024;
 /** A poll that hangs is given up after this, so that an outage is reported soon. */
 const MAX_POLL_MS = 1000;
+
+/** @throws {TokenError} `invalid_options` */
+function partsOn(pool: MysqlPool | MysqlPromisePool, options: MysqlStoreOptions): StoreParts {
+  const tables = readTables(options);
+  const deadlineMs = readMilliseconds('deadlineMs', options.deadlineMs ?? DEFAULT_DEADLINE_MS);
+  const standby = readStandby(options);
+  const session = new Session(readPool(pool), deadlineMs, standby);
+  return {
+    session,
+    standby,
+    pollMs: readMilliseconds('pollMs', options.pollMs ?? DEFAULT_POLL_MS),
+    tables,
+    sql: statementsFor(tables.tokens),
+    rows: new RowReader(options),
+    usage: new MysqlUsage(session, tables.usage),
+    leases: new MysqlLeases(session, tables.leases),
+  };
+}
 
 function readMilliseconds(name: string, value: number): number {
   return readWholeNumber(name, value, [1, MAX_DEADLINE_MS]);

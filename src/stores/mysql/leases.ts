@@ -1,56 +1,20 @@
-import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../ports/lease-store.ts';
-import type { StoreFinding } from '../../ports/token-store.ts';
 import { type LeaseRow, leaseRow, slotOf, summedLeases } from '../shared/lease-rows.ts';
-import { readWholeNumber } from '../shared/options.ts';
 import { LEASES } from '../shared/schema-mark.ts';
-import { type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
-import { examineLeases } from './lease-doctor.ts';
-import { type MysqlLeaseTableOptions, readLeaseTable } from './lease-schema.ts';
-import type { Table } from './schema.ts';
-import { SERVER_TIME } from './statements.ts';
-
-/** How a {@link MysqlLeaseStore} works. */
-export interface MysqlLeaseOptions extends MysqlLeaseTableOptions {
-  /** How long the server may take to answer a call, in milliseconds, from 1 to 60 000. @default 2000 */
-  readonly deadlineMs?: number | undefined;
-}
+import type { Counts, MysqlValue, Session } from './client.ts';
+import { SERVER_TIME, type Table } from './schema.ts';
 
 /**
- * Counts the uses of limited tokens in MySQL or MariaDB, for many processes, in a table of its own.
- *
- * {@link migrateLeases} creates the table, or run the text of {@link leaseMigrationSql}. The pool belongs
- * to the host and stays open. It must lead to the primary: calls on a read-only server fail with
- * `store_unavailable`. It may be the pool of the token store, and has the same requirements.
- *
- * Each want is one statement, because MySQL does not report what it wrote to several rows. Those of one
- * call are sent concurrently, over as many connections of the pool as are free. The clock of the server
- * decides whether a window has begun and whether it has ended. Grants are as durable as the server: with
- * `innodb_flush_log_at_trx_commit` other than 1, a crash may forget some, and limits may be exceeded by
- * that much. If the server does not answer within `deadlineMs`, the call rejects with
- * `store_unavailable`, and what it may have granted is lost.
- *
- * @example
- * await migrateLeases(pool);
- * const limits = { store: new MysqlLeaseStore(pool) };
- * const tokens = new TokenService({ store: new MysqlTokenStore(pool), keys, prefix: 'acme', limits });
+ * Counts the uses of limited tokens in a table of its own. Each want is one statement, because MySQL does not
+ * report what it wrote to several rows. Those of one call are sent concurrently.
  */
-export class MysqlLeaseStore implements LeaseStore {
+export class MysqlLeases implements LeaseStore {
   readonly #session: Session;
-  readonly #table: Table;
   readonly #sql: ReturnType<typeof statementsFor>;
 
-  /**
-   * Does not connect; the first call does.
-   *
-   * @throws {TokenError} `invalid_options`
-   */
-  constructor(pool: MysqlPool | MysqlPromisePool, options: MysqlLeaseOptions = {}) {
-    const { deadlineMs = DEFAULT_DEADLINE_MS } = options;
-    readWholeNumber('deadlineMs', deadlineMs, [1, MAX_DEADLINE_MS]);
-    this.#table = readLeaseTable(options);
-    this.#sql = statementsFor(this.#table);
-    this.#session = new Session(readPool(pool), deadlineMs, { kind: LEASES });
+  constructor(session: Session, table: Table) {
+    this.#session = session;
+    this.#sql = statementsFor(table);
   }
 
   async take(wants: readonly LeaseWant[]): Promise<number[]> {
@@ -63,24 +27,24 @@ export class MysqlLeaseStore implements LeaseStore {
 
   async #takeOne({ key, slot, window, wanted, limit, from, until }: LeaseRow): Promise<number> {
     const values = [Buffer.from(key), slot, window, wanted, wanted, limit, until, from, until];
-    const { insertId } = await this.#session.write(this.#sql.take, values);
+    const { insertId } = await this.#write(this.#sql.take, values);
     return Number(insertId);
   }
 
   async giveBack(leases: readonly UnspentLease[]): Promise<void> {
     const given = summedLeases(leases).map(({ key, window, amount }) =>
-      this.#session.write(this.#sql.giveBack, [amount, Buffer.from(key), slotOf(window), window]),
+      this.#write(this.#sql.giveBack, [amount, Buffer.from(key), slotOf(window), window]),
     );
     await Promise.all(given);
   }
 
   async purge(before: Date, limit: number): Promise<number> {
     const values = [before.getTime(), String(limit)];
-    return (await this.#session.write(this.#sql.purge, values)).affectedRows;
+    return (await this.#write(this.#sql.purge, values)).affectedRows;
   }
 
-  async doctor(): Promise<StoreFinding[]> {
-    return examineLeases(this.#session, this.#table);
+  #write(sql: string, values: MysqlValue[]): Promise<Counts> {
+    return this.#session.write(sql, values, LEASES);
   }
 }
 

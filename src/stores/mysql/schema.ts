@@ -1,87 +1,119 @@
 import { TokenError } from '../../errors.ts';
-import type { Column } from '../shared/rows.ts';
-import { MARK, readMark, type SchemaMark, type TableKind, TOKENS } from '../shared/schema-mark.ts';
-import { type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
+import { ID_LENGTH } from '../../token/id.ts';
+import { MAX_LEASE_KEY } from '../shared/lease-rows.ts';
+import { COLUMN, type Column } from '../shared/rows.ts';
+import {
+  LEASES,
+  markText,
+  type SchemaTable,
+  type TableKind,
+  TOKENS,
+  USAGE,
+} from '../shared/schema-mark.ts';
+import type { MysqlPool, MysqlPromisePool } from './client.ts';
+import { migrateTables } from './migration.ts';
 
-/** Which table holds the tokens. */
-export interface MysqlTableOptions {
+/** Which tables are used. */
+export interface MigrationOptions {
   /**
-   * The table, as `table` or `database.table`: each 1 to 64 of `A-Z a-z 0-9 _ $ -`.
-   * @default 'tokenwright_tokens'
+   * How the names of the tables begin, as `name` or `database.name`: `auth.acme` names `auth.acme_tokens`,
+   * `auth.acme_usage` and `auth.acme_leases`. The database has 1 to 64 of `A-Z a-z 0-9 _ $ -`, and the name 1 to
+   * 57. @default 'tokenwright'
    */
-  readonly table?: string | undefined;
+  readonly tables?: string | undefined;
 }
 
 /**
- * Creates the table of tokens, or brings it up to date. You may call it at every start, also from many
- * processes concurrently; if the table is up to date, it only reads. The user of the pool needs
+ * Creates the tables of a {@link MysqlTokenStore}, or brings them up to date. You may call it at every start, also
+ * from many processes concurrently; if the tables are up to date, it only reads. The user of the pool needs
  * `CREATE` and `ALTER` for it. If you own your migrations, use {@link migrationSql}.
  *
- * @throws {TokenError} `invalid_options` when there is another table with this name, or one that is
+ * @throws {TokenError} `invalid_options` when there is another table with one of their names, or one that is
  * newer than this version knows; `store_unavailable`
  * @example
  * await migrate(pool);
- * await migrate(pool, { table: 'auth.tokens' });
+ * await migrate(pool, { tables: 'auth.acme' });
  */
 export async function migrate(
   pool: MysqlPool | MysqlPromisePool,
-  options: MysqlTableOptions = {},
+  options: MigrationOptions = {},
 ): Promise<void> {
-  const table = readTable(options);
-  const session = new Session(readPool(pool), MIGRATION_DEADLINE_MS);
-  let state = await tableStateOf(session, table);
-  if (state === undefined) {
-    await session.query(schemaSql(table));
-    // Another process may have created it meanwhile, perhaps in another version.
-    state = await tableStateOf(session, table);
-  }
-  const { version = SCHEMA_VERSION } = state?.mark ?? {};
-  const isOlder = version >= 1 && version < SCHEMA_VERSION;
-  checkVersion(isOlder ? await upgraded(session, table, version) : state, table);
+  const { tokens, usage, leases } = readTables(options);
+  await migrateTables(pool, [tokens, usage, leases]);
 }
 
 /**
- * The SQL of {@link migrate} for a new table.
+ * The SQL of {@link migrate} for new tables: four statements, which create them and note since when uses are
+ * counted.
  *
  * @throws {TokenError} `invalid_options`
  * @example
- * console.log(migrationSql({ table: 'auth.tokens' })); // CREATE TABLE IF NOT EXISTS `auth`.`tokens` …
+ * console.log(migrationSql({ tables: 'auth.acme' })); // CREATE TABLE IF NOT EXISTS `auth`.`acme_tokens` …
  */
-export function migrationSql(options: MysqlTableOptions = {}): string {
-  return schemaSql(readTable(options));
+export function migrationSql(options: MigrationOptions = {}): string {
+  const { tokens, usage, leases } = readTables(options);
+  const statements = [tokens, usage, leases].flatMap(({ create, fill }) => [create, ...fill]);
+  return statements.map((statement) => `${statement};\n`).join('');
 }
 
-export interface Table {
+/** A table of ours. */
+export interface Table extends SchemaTable {
   /** Undefined: the database that the connection has chosen. */
   readonly database: string | undefined;
-  readonly name: string;
   readonly quoted: string;
+  readonly columns: Readonly<Record<string, ColumnType>>;
+  readonly keys: Readonly<Record<string, string>>;
+  /** Statements that fill a new table. */
+  readonly fill: readonly string[];
 }
 
-const TABLE = /^(?:([A-Za-z0-9_$-]{1,64})\.)?([A-Za-z0-9_$-]{1,64})$/;
+interface ColumnType {
+  readonly type: string;
+  /** The size of a column of bytes. */
+  readonly bytes?: number;
+  readonly isNullable?: boolean;
+  /** The server computes it. */
+  readonly as?: string;
+}
+
+/** The tables of a store. */
+export interface Tables {
+  readonly tokens: Table;
+  readonly usage: Table;
+  readonly leases: Table;
+}
+
+const TABLES = /^(?:([A-Za-z0-9_$-]{1,64})\.)?([A-Za-z0-9_$-]{1,57})$/;
 
 /** @throws {TokenError} `invalid_options` */
-export function readTable({ table = 'tokenwright_tokens' }: MysqlTableOptions): Table {
-  const [, database, name] = (typeof table === 'string' && TABLE.exec(table)) || [];
-  if (name === undefined) {
+export function readTables({ tables = 'tokenwright' }: MigrationOptions): Tables {
+  const [, database, base] = (typeof tables === 'string' && TABLES.exec(tables)) || [];
+  if (base === undefined) {
     throw new TokenError(
       'invalid_options',
-      'table must be "table" or "database.table", each of 1 to 64 of A-Z, a-z, 0-9, "_", "$" and "-"',
+      'tables must be "name" or "database.name" of A-Z, a-z, 0-9, "_", "$" and "-": at most 57 for the name, and 64 for the database',
     );
   }
-  const quoted = [database, name].filter((part) => part !== undefined).map((part) => `\`${part}\``);
-  return { database, name, quoted: quoted.join('.') };
+  const names = (part: keyof Tables): Names => {
+    const name = `${base}_${part}`;
+    const quoted = database === undefined ? `\`${name}\`` : `\`${database}\`.\`${name}\``;
+    return { database, name, quoted };
+  };
+  return {
+    tokens: tokenTable(names('tokens')),
+    usage: usageTable(names('usage')),
+    leases: leaseTable(names('leases')),
+  };
 }
 
-export const MIGRATION_DEADLINE_MS = 60_000;
-export const SCHEMA_VERSION = 5;
+type Names = Pick<Table, 'database' | 'name' | 'quoted'>;
 
 /**
  * The sizes of columns, in bytes. All of them hold bytes, so that they compare byte by byte whatever
  * the charset. The store checks sizes itself: a server that is not strict would truncate values.
  */
 export const COLUMN_BYTES = {
-  id: 22,
+  id: ID_LENGTH,
   account: 255,
   prefix: 64,
   kid: 16,
@@ -95,173 +127,139 @@ export const COLUMN_BYTES = {
   pending: 2048,
   limits: 65_535,
   ancestors: 255,
-  parent: 22,
-  root: 22,
+  parent: ID_LENGTH,
+  root: ID_LENGTH,
   format: 32,
 } as const satisfies { readonly [column in Column]?: number };
 
-/**
- * `by_account` separates revoked tokens from others, and skips expired ones without reading their
- * rows. For that it needs the descending order, in which a page is read.
- */
-export const INDEXES = [
-  'PRIMARY',
-  'by_account',
-  'by_end',
-  'by_change',
-  'by_creation',
-  'by_parent',
-  'by_root',
-  'by_holder',
-];
+/** The bytes of an id: uses of derived tokens are counted under the id of a token and one character more. */
+export const MAX_ID_BYTES = ID_LENGTH + 1;
 
-/**
- * Schema version 3 added these columns, and a key for lists of what the default one leaves out. The
- * key ends with what tells the state of a token, so that others are skipped without reading their rows.
- */
-const COLUMNS_OF_3 = [
-  'suspended_at BIGINT',
-  'scopes_changed_at BIGINT',
-  'rotated_at BIGINT',
-  `pending VARBINARY(${COLUMN_BYTES.pending})`,
-];
-const CREATION_KEY =
-  'KEY by_creation (account, created_at DESC, id DESC, revoked_at, suspended_at, expires_at)';
-
-/** Schema version 4 added these, and a key for the children of a token. */
-const COLUMNS_OF_4 = [
-  'limits BLOB',
-  `ancestors VARBINARY(${COLUMN_BYTES.ancestors})`,
-  `parent VARBINARY(${COLUMN_BYTES.parent})`,
-  `format VARBINARY(${COLUMN_BYTES.format})`,
-];
-const PARENT_KEY = 'KEY by_parent (parent, created_at DESC, id DESC)';
+/** The bytes of a scope: the index of the table, which holds the rows, takes them all. */
+export const MAX_SCOPE_BYTES = 1024;
 
 /** What the ended tokens of a holder of a quota are: only those up to `revoked` are pruned. */
 export const REVOKED_AS = { no: 0, revoked: 1, tombstone: 2 } as const;
 
+const BIGINT: ColumnType = { type: 'BIGINT' };
+
+function bytesColumn(bytes: number): ColumnType {
+  const blob = bytes === 65_535 ? 'BLOB' : 'MEDIUMBLOB';
+  return { bytes, type: bytes < 65_535 ? `VARBINARY(${bytes})` : blob };
+}
+
 /**
- * Schema version 5 added these. The server computes the columns, also for rows of earlier versions, which
- * may still write. `by_holder` counts the tokens of a quota and finds those to prune in the index alone.
+ * `by_account` separates revoked tokens from others, and skips expired ones without reading their rows. For
+ * that it needs the descending order, in which a page is read. `by_creation` lists what it leaves out, and ends
+ * with what tells the state of a token, so that others are skipped without reading their rows. `by_holder`
+ * counts the tokens of a quota and finds those to prune in the index alone.
  */
-const PARTS_OF_5 = [
-  // The text of the ancestors begins with `["` and the id of the first one.
-  `root VARBINARY(${COLUMN_BYTES.root}) AS (SUBSTRING(ancestors, 3, ${COLUMN_BYTES.root})) STORED`,
-  `revoked_as TINYINT AS (IF(revoked_at IS NULL, ${REVOKED_AS.no},
-    IF(format IS NULL, ${REVOKED_AS.revoked}, ${REVOKED_AS.tombstone}))) STORED`,
-  'KEY by_root (root, created_at DESC, id DESC)',
-  'KEY by_holder (account, root, revoked_as, ends_at)',
-];
-/** Earlier versions counted in this key. */
-const KEY_OF_2 = 'by_live';
-
-function schemaSql({ quoted }: Table): string {
-  return `CREATE TABLE IF NOT EXISTS ${quoted} (
-  id VARBINARY(${COLUMN_BYTES.id}) NOT NULL PRIMARY KEY,
-  account VARBINARY(${COLUMN_BYTES.account}) NOT NULL,
-  prefix VARBINARY(${COLUMN_BYTES.prefix}) NOT NULL,
-  kid VARBINARY(${COLUMN_BYTES.kid}) NOT NULL,
-  digest VARBINARY(${COLUMN_BYTES.digest}) NOT NULL,
-  box VARBINARY(${COLUMN_BYTES.box}),
-  scopes MEDIUMBLOB NOT NULL,
-  requested MEDIUMBLOB NOT NULL,
-  created_at BIGINT NOT NULL,
-  expires_at BIGINT NOT NULL,
-  version BIGINT NOT NULL,
-  name VARBINARY(${COLUMN_BYTES.name}),
-  metadata BLOB,
-  revoked_at BIGINT,
-  previous_digest VARBINARY(${COLUMN_BYTES.previous_digest}),
-  previous_until BIGINT,
-  changed_at BIGINT,
-  ends_at BIGINT AS (LEAST(expires_at, COALESCE(revoked_at, expires_at))) STORED,
-  ${[...COLUMNS_OF_3, ...COLUMNS_OF_4].join(',\n  ')},
-  KEY by_account (account, revoked_at, created_at DESC, id DESC, expires_at),
-  KEY by_end (ends_at),
-  KEY by_change (changed_at),
-  ${CREATION_KEY},
-  ${PARENT_KEY},
-  ${PARTS_OF_5.join(',\n  ')}
-) ENGINE=InnoDB COMMENT='${MARK} ${SCHEMA_VERSION}';
-`;
+function tokenTable(names: Names): Table {
+  const columns = Object.entries(COLUMN).map(([name, { type, ...column }]) => {
+    const bytes = COLUMN_BYTES[name as keyof typeof COLUMN_BYTES];
+    return [name, { ...column, ...(type === 'integer' ? BIGINT : bytesColumn(bytes)) }];
+  });
+  return tableOf(TOKENS, names, {
+    columns: {
+      ...Object.fromEntries(columns),
+      // The text of the ancestors begins with `["` and the id of the first one.
+      root: {
+        ...bytesColumn(COLUMN_BYTES.root),
+        as: `SUBSTRING(ancestors, 3, ${COLUMN_BYTES.root})`,
+      },
+      changed_at: { type: 'BIGINT', isNullable: true },
+      ends_at: { type: 'BIGINT', as: 'LEAST(expires_at, COALESCE(revoked_at, expires_at))' },
+      revoked_as: {
+        type: 'TINYINT',
+        as: `IF(revoked_at IS NULL, ${REVOKED_AS.no},
+    IF(format IS NULL, ${REVOKED_AS.revoked}, ${REVOKED_AS.tombstone}))`,
+      },
+    },
+    keys: {
+      PRIMARY: '(id)',
+      by_account: '(account, revoked_at, created_at DESC, id DESC, expires_at)',
+      by_end: '(ends_at)',
+      by_change: '(changed_at)',
+      by_creation: '(account, created_at DESC, id DESC, revoked_at, suspended_at, expires_at)',
+      by_parent: '(parent, created_at DESC, id DESC)',
+      by_root: '(root, created_at DESC, id DESC)',
+      by_holder: '(account, root, revoked_as, ends_at)',
+    },
+  });
 }
 
-/** One statement, which takes effect as a whole or not at all. */
-function upgradeSql({ quoted }: Table, version: number): string {
-  const missing = [
-    ...(version < 3 ? [...COLUMNS_OF_3, CREATION_KEY] : []),
-    ...(version < 4 ? [...COLUMNS_OF_4, PARENT_KEY] : []),
-    ...PARTS_OF_5,
+/**
+ * One row for each scope of a token that was used. Rows are in the order of the primary key, and there is
+ * no other index: an update that found its row by another one would lock the gap beside it.
+ */
+function usageTable(names: Names): Table {
+  return tableOf(USAGE, names, {
+    columns: {
+      id: bytesColumn(MAX_ID_BYTES),
+      scope: bytesColumn(MAX_SCOPE_BYTES),
+      uses: BIGINT,
+      last_used_at: BIGINT,
+    },
+    keys: { PRIMARY: '(id, scope)' },
+    form: ' ROW_FORMAT=DYNAMIC',
+    fill: [sinceSql(names)],
+  });
+}
+
+/** One row for each total, and two for each rate. */
+function leaseTable(names: Names): Table {
+  return tableOf(LEASES, names, {
+    columns: {
+      lease_key: bytesColumn(MAX_LEASE_KEY),
+      slot: { type: 'TINYINT' },
+      period: BIGINT,
+      granted: BIGINT,
+      latest: BIGINT,
+      most: BIGINT,
+      ends_at: BIGINT,
+    },
+    keys: { PRIMARY: '(lease_key, slot)', by_end: '(ends_at)' },
+  });
+}
+
+interface TableForm extends Pick<Table, 'columns' | 'keys'> {
+  readonly form?: string;
+  readonly fill?: readonly string[];
+}
+
+function tableOf(
+  kind: TableKind,
+  names: Names,
+  { columns, keys, form = '', fill = [] }: TableForm,
+): Table {
+  const parts = [
+    ...Object.entries(columns).map(([name, { type, isNullable = false, as }]) => {
+      if (as !== undefined) return `${name} ${type} AS (${as}) STORED`;
+      return `${name} ${type}${isNullable ? '' : ' NOT NULL'}`;
+    }),
+    ...Object.entries(keys).map(
+      ([name, of]) => `${name === 'PRIMARY' ? 'PRIMARY KEY' : `KEY ${name}`} ${of}`,
+    ),
   ];
-  const changes = [
-    ...missing.map((part) => `ADD ${part}`),
-    ...(version < 2 ? [] : [`DROP KEY ${KEY_OF_2}`]),
-  ];
-  return `ALTER TABLE ${quoted} ${changes.join(', ')}, COMMENT='${MARK} ${SCHEMA_VERSION}'`;
+  return {
+    ...names,
+    kind,
+    columns,
+    keys,
+    create: `CREATE TABLE IF NOT EXISTS ${names.quoted} (
+  ${parts.join(',\n  ')}
+) ENGINE=InnoDB${form} COMMENT='${markText(kind)}'`,
+    fill,
+    upgrades: [],
+  };
 }
 
-interface TableState {
-  readonly engine: string;
-  /** Undefined when the table is not ours. */
-  readonly mark: SchemaMark | undefined;
-}
+/** The server's time when the statement began: microseconds since 1970, in any time zone. */
+export const SERVER_TIME = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
 
-export async function tableStateOf(
-  session: Session,
-  table: Table,
-  kind: TableKind = TOKENS,
-): Promise<TableState | undefined> {
-  const [row] = await session.query(
-    `SELECT ENGINE AS engine, TABLE_COMMENT AS comment FROM information_schema.TABLES
-     WHERE ${isTable(table)}`,
-  );
-  if (row === undefined) return undefined;
-  return { engine: String(row['engine']), mark: readMark(String(row['comment']), kind) };
+/** Adds the row of no token that says since when counts are complete, if it is missing. */
+export function sinceSql({ quoted }: Pick<Table, 'quoted'>): string {
+  return `INSERT INTO ${quoted} (id, scope, uses, last_used_at)
+  VALUES ('', '', 0, ${SERVER_TIME} DIV 1000)
+  ON DUPLICATE KEY UPDATE uses = uses`;
 }
-
-/** The names of the indexes that a table has. */
-export async function indexesOf(session: Session, table: Table): Promise<ReadonlySet<string>> {
-  const rows = await session.query(
-    `SELECT INDEX_NAME AS name FROM information_schema.STATISTICS WHERE ${isTable(table)}`,
-  );
-  return new Set(rows.map(({ name }) => String(name)));
-}
-
-/** A condition on `information_schema`. Names hold no quotes. */
-export function isTable({ database, name }: Table): string {
-  const schema = database === undefined ? 'DATABASE()' : `'${database}'`;
-  return `TABLE_SCHEMA = ${schema} AND TABLE_NAME = '${name}'`;
-}
-
-async function upgraded(
-  session: Session,
-  table: Table,
-  version: number,
-): Promise<TableState | undefined> {
-  const failure = await session.query(upgradeSql(table, version)).then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-  const state = await tableStateOf(session, table);
-  // If another process was first, the upgrade failed because the columns exist already.
-  if (failure !== undefined && state?.mark?.version === version) throw failure;
-  return state;
-}
-
-/** @throws {TokenError} `invalid_options` for a table of something else, or of a later version */
-export function checkVersion(
-  state: TableState | undefined,
-  { name }: Table,
-  { mark: kindMark, version }: { readonly mark: string; readonly version: number } = CURRENT,
-): void {
-  const mark = state?.mark;
-  if (mark !== undefined && mark.needs <= version) return;
-  throw new TokenError(
-    'invalid_options',
-    mark === undefined
-      ? `the table ${name} is not one of tokenwright: its comment does not say "${kindMark}"; choose another table`
-      : `the table ${name} has a schema that this tokenwright does not know, later than version ${version}: upgrade tokenwright`,
-  );
-}
-
-const CURRENT = { mark: MARK, version: SCHEMA_VERSION };

@@ -11,11 +11,9 @@ import {
   toValues,
 } from '../shared/rows.ts';
 import { type Cells, type MysqlValue, SERVER_STATE } from './client.ts';
-import { COLUMN_BYTES, REVOKED_AS, type Table } from './schema.ts';
+import { COLUMN_BYTES, REVOKED_AS, SERVER_TIME, type Table } from './schema.ts';
 
-/** The server's time when the statement began: microseconds since 1970, in any time zone. */
-export const SERVER_TIME = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
-/** The same in milliseconds. */
+/** In milliseconds. */
 const SERVER_MS = `${SERVER_TIME} DIV 1000`;
 
 /** By the purpose that each statement serves. */

@@ -1,5 +1,8 @@
 import { TokenError } from '../../errors.ts';
+import type { LeaseStore } from '../../ports/lease-store.ts';
+import type { UsageStore } from '../../ports/usage-store.ts';
 import { withDeadline } from '../../time/deadline.ts';
+import type { RowReader } from '../shared/rows.ts';
 import { failedTransaction } from '../shared/transaction.ts';
 import {
   type Cells,
@@ -9,11 +12,27 @@ import {
   type MysqlConnection,
   type MysqlValue,
   SERVER_STATE,
+  type Session,
   type Standby,
   standbyError,
   toTokenError,
   UNCAST,
 } from './client.ts';
+import type { Tables } from './schema.ts';
+import type { Statements } from './statements.ts';
+
+/** What a store on a pool shares with those in transactions. */
+export interface StoreParts {
+  /** On the pool. */
+  readonly session: Session;
+  readonly standby: Standby;
+  readonly pollMs: number;
+  readonly tables: Tables;
+  readonly sql: Statements;
+  readonly rows: RowReader;
+  readonly usage: UsageStore;
+  readonly leases: LeaseStore;
+}
 
 /** A connection of `mysql2` on which the host has begun a transaction. */
 export type MysqlTransactionConnection = Pick<MysqlConnection, 'execute' | 'query'>;
@@ -32,9 +51,11 @@ interface ConfiguredConnection extends MysqlTransactionConnection {
 /** The connection of a transaction of the host. */
 export class Transaction {
   readonly connection: ConfiguredConnection;
+  /** Of the store that it belongs to. */
+  readonly parts: StoreParts;
 
   /** @throws {TokenError} `invalid_options` */
-  constructor(given: MysqlTransactionConnection | MysqlPromiseConnection) {
+  constructor(given: MysqlTransactionConnection | MysqlPromiseConnection, parts: StoreParts) {
     // A callback connection from a pool has a member of that name, too.
     const isCallback =
       typeof (given as { then?: unknown; promise?: unknown })?.promise === 'function';
@@ -49,6 +70,7 @@ export class Transaction {
       );
     }
     this.connection = connection;
+    this.parts = parts;
   }
 }
 
@@ -64,8 +86,8 @@ export class TransactionSession {
   #isPrimary = false;
   #hasFailed = false;
 
-  constructor({ connection }: Transaction, deadlineMs: number, standby: Standby) {
-    this.deadlineMs = deadlineMs;
+  constructor({ connection, parts: { session, standby } }: Transaction) {
+    this.deadlineMs = session.deadlineMs;
     this.#connection = connection;
     this.#standby = standby;
     this.#isPrimary = standby === 'allow';

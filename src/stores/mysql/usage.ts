@@ -1,4 +1,4 @@
-import { DEFAULT_DEADLINE_MS, MAX_COUNTED_SCOPES, MAX_DEADLINE_MS } from '../../bounds.ts';
+import { MAX_COUNTED_SCOPES } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
 import type { ScanQuery } from '../../ports/token-store.ts';
 import type {
@@ -10,7 +10,6 @@ import type {
 } from '../../ports/usage-store.ts';
 import type { TokenId } from '../../token/record.ts';
 import { KnownRows } from '../shared/known-rows.ts';
-import { readWholeNumber } from '../shared/options.ts';
 import { USAGE } from '../shared/schema-mark.ts';
 import {
   isApart,
@@ -23,56 +22,23 @@ import {
   usagesOf,
   withinBound,
 } from '../shared/usage-rows.ts';
-import { type Cells, type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
-import type { Table } from './schema.ts';
+import type { Cells, MysqlValue, Session } from './client.ts';
+import { MAX_ID_BYTES, MAX_SCOPE_BYTES, sinceSql, type Table } from './schema.ts';
 import { marks, padToPowerOfTwo, perCount, withState } from './statements.ts';
-import {
-  MAX_ID_BYTES,
-  MAX_SCOPE_BYTES,
-  type MysqlUsageTableOptions,
-  readUsageTable,
-  sinceSql,
-} from './usage-schema.ts';
-
-/** How a {@link MysqlUsageStore} works. */
-export interface MysqlUsageOptions extends MysqlUsageTableOptions {
-  /** How long the server may take to answer a call, in milliseconds, from 1 to 60 000. @default 2000 */
-  readonly deadlineMs?: number | undefined;
-}
 
 /**
- * Stores how tokens are used in MySQL or MariaDB, for many processes, in a table of its own: to count a
- * use never changes the row of a token.
- *
- * {@link migrateUsage} creates the table, or run the text of {@link usageMigrationSql}. The pool belongs
- * to the host and stays open. It must lead to the primary: calls on a read-only server fail with
- * `store_unavailable`. It may be the pool of the token store, and has the same requirements.
- *
- * A batch is one statement. If it has scopes of tokens that this store has not written before, it first
- * reads which of the tokens have nearly as many scopes as are counted apart. If the server does not
- * answer within `deadlineMs`, the call rejects with `store_unavailable`, and the counts may still be
- * added.
- *
- * @example
- * await migrateUsage(pool);
- * const usage = { store: new MysqlUsageStore(pool) };
- * const tokens = new TokenService({ store: new MysqlTokenStore(pool), keys, prefix: 'acme', usage });
+ * Counts how tokens are used in a table of its own: to count a use never changes the row of a token. A batch is
+ * one statement. If it has scopes of tokens that this store has not written before, it first reads which of the
+ * tokens have nearly as many scopes as are counted apart.
  */
-export class MysqlUsageStore implements UsageStore {
+export class MysqlUsage implements UsageStore {
   readonly #session: Session;
   readonly #sql: ReturnType<typeof statementsFor>;
   readonly #known = new KnownRows();
 
-  /**
-   * Does not connect; the first call does.
-   *
-   * @throws {TokenError} `invalid_options`
-   */
-  constructor(pool: MysqlPool | MysqlPromisePool, options: MysqlUsageOptions = {}) {
-    const { deadlineMs = DEFAULT_DEADLINE_MS } = options;
-    readWholeNumber('deadlineMs', deadlineMs, [1, MAX_DEADLINE_MS]);
-    this.#sql = statementsFor(readUsageTable(options));
-    this.#session = new Session(readPool(pool), deadlineMs, { kind: USAGE });
+  constructor(session: Session, table: Table) {
+    this.#session = session;
+    this.#sql = statementsFor(table);
   }
 
   async add(batch: readonly UsageDelta[]): Promise<void> {
@@ -80,7 +46,7 @@ export class MysqlUsageStore implements UsageStore {
     if (rows.length === 0) return;
     const bounded = await this.#bounded(rows);
     const parameters = inOrderOfKey(bounded.map(parametersOf));
-    await this.#session.write(this.#sql.add(parameters.length), parameters.flat());
+    await this.#write(this.#sql.add(parameters.length), parameters.flat());
     this.#known.add(bounded);
   }
 
@@ -100,7 +66,7 @@ export class MysqlUsageStore implements UsageStore {
     for (const { id } of rows) counts.set(id, (counts.get(id) ?? 0) + 1);
     const ids = padToPowerOfTwo([...counts.keys()]);
     const room = Math.max(0, MAX_COUNTED_SCOPES - Math.max(...counts.values()));
-    const found = await this.#session.read(this.#sql.crowded(ids.length), [...ids, room]);
+    const found = await this.#read(this.#sql.crowded(ids.length), [...ids, room]);
     const crowded = new Map<TokenId, Set<string>>();
     for (const row of found.map(rowIn)) {
       const scopes = crowded.get(row.id) ?? new Set();
@@ -122,7 +88,7 @@ export class MysqlUsageStore implements UsageStore {
     const parts = Array.from({ length: Math.ceil(ids.length / MAX_READ) }, (_, part) =>
       padToPowerOfTwo(ids.slice(part * MAX_READ, (part + 1) * MAX_READ)),
     );
-    const rows = parts.map((part) => this.#session.read(sqlFor(part.length), part));
+    const rows = parts.map((part) => this.#read(sqlFor(part.length), part));
     return (await Promise.all(rows)).flat();
   }
 
@@ -132,12 +98,12 @@ export class MysqlUsageStore implements UsageStore {
     const [first, ...rest] = ids.slice(0, MAX_READ);
     if (first === undefined) return;
     const parameters = padToPowerOfTwo([first, ...rest]);
-    await this.#session.write(this.#sql.forget(parameters.length), parameters);
+    await this.#write(this.#sql.forget(parameters.length), parameters);
   }
 
   async scan({ after = '', limit }: ScanQuery): Promise<CountedTokens> {
     const values = [Buffer.from(after), String(limit)];
-    const rows = await this.#session.read(this.#sql.scan, values);
+    const rows = await this.#read(this.#sql.scan, values);
     return stepOf(
       rows.map(([id]) => String(id)),
       limit,
@@ -150,11 +116,19 @@ export class MysqlUsageStore implements UsageStore {
    * @throws {TokenError} `store_unavailable`
    */
   async since(): Promise<Date> {
-    const [row] = await this.#session.read(this.#sql.since, []);
+    const [row] = await this.#read(this.#sql.since, []);
     if (row !== undefined) return new Date(rowIn(row).lastUsedAt);
     // Somebody has emptied the table: counts begin now.
-    await this.#session.write(this.#sql.begin, []);
+    await this.#write(this.#sql.begin, []);
     return this.since();
+  }
+
+  #read(sql: string, values: MysqlValue[]): Promise<Cells[]> {
+    return this.#session.read(sql, values, USAGE);
+  }
+
+  async #write(sql: string, values: MysqlValue[]): Promise<void> {
+    await this.#session.write(sql, values, USAGE);
   }
 }
 

@@ -60,23 +60,26 @@ export function readPool(pool: PostgresPool): PostgresPool {
 export class Session {
   readonly pool: PostgresPool;
   readonly deadlineMs: number;
-  readonly #kind: TableKind;
 
-  constructor(pool: PostgresPool, deadlineMs: number, kind: TableKind = TOKENS) {
+  constructor(pool: PostgresPool, deadlineMs: number) {
     this.pool = pool;
     this.deadlineMs = deadlineMs;
-    this.#kind = kind;
   }
 
-  /** Rejects with a `TokenError`. */
-  async run(statement: PostgresQuery, values: readonly unknown[]): Promise<readonly unknown[]> {
+  /** Rejects with a `TokenError`, which names the kind of table. */
+  async run(
+    statement: PostgresQuery,
+    values: readonly unknown[],
+    kind: TableKind = TOKENS,
+  ): Promise<readonly unknown[]> {
     const query = { ...statement, values, query_timeout: this.deadlineMs };
     const deadline = performance.now() + this.deadlineMs;
     for (;;) {
       try {
         return (await this.pool.query(query)).rows;
       } catch (error) {
-        if (!isConflict(error) || performance.now() > deadline) throw this.toTokenError(error);
+        if (!isConflict(error) || performance.now() > deadline)
+          throw this.toTokenError(error, kind);
       }
     }
   }
@@ -95,11 +98,11 @@ export class Session {
     }
   }
 
-  toTokenError(error: unknown): TokenError {
+  toTokenError(error: unknown, kind?: TableKind): TokenError {
     if (isTokenError(error)) return error;
     const state = sqlStateOf(error);
     if (state === undefined) this.#dropIdle();
-    return unavailable(state, this.#kind);
+    return unavailable(state, kind);
   }
 
   /**
@@ -148,19 +151,17 @@ const STANDBY = new Set<string | undefined>(['25006', '22012']);
 /** By SQLSTATE: the failures that the host can fix. */
 function reasonsFor({
   holds,
-  migrate,
-  migrationSql,
   standby: [risk, cure],
 }: TableKind): ReadonlyMap<string | undefined, string> {
   const table = `the table of ${holds}`;
   return new Map([
-    ['42P01', `${table} does not exist: call ${migrate}(), or run the SQL of ${migrationSql}()`],
-    ['42703', `${table} is not up to date: call ${migrate}()`],
+    ['42P01', `${table} does not exist: call migrate(), or run the SQL of migrationSql()`],
+    ['42703', `${table} is not up to date: call migrate()`],
     ['42501', `the role of the pool may not read and write ${table}`],
     ['26000', NO_STATEMENTS],
     ['42P05', NO_STATEMENTS],
     ['25006', 'PostgreSQL accepts no writes: it is a replica, or set to read-only'],
     ['22012', `PostgreSQL is a standby, which ${risk}: ${cure}`],
-    ['42P10', `${table} has no primary key: create it as in the SQL of ${migrationSql}()`],
+    ['42P10', `${table} has no primary key: create it as in the SQL of migrationSql()`],
   ]);
 }

@@ -1,17 +1,25 @@
 import type { StoreFinding } from '../../ports/token-store.ts';
 import { withDeadline } from '../../time/deadline.ts';
-import { type Check, findingsOf, MAX_SKEW_MS, measureSkew } from '../shared/doctor.ts';
-import { readMark, SCHEMA_NEWER } from '../shared/schema-mark.ts';
-import type { PostgresQuery, Session } from './client.ts';
-import { SCHEMA_VERSION, type Table } from './schema.ts';
 import {
-  collatedIn,
-  hasFirstColumns,
-  lacksColumns,
-  missingIn,
-  SHAPE,
-  type Shape,
-} from './shape.ts';
+  type Check,
+  findingsOf,
+  MAX_OVERDUE,
+  MAX_SKEW_MS,
+  measureSkew,
+  overdueBefore,
+  partFindings,
+} from '../shared/doctor.ts';
+import {
+  knownVersion,
+  readMark,
+  SCHEMA_NEWER,
+  SCHEMA_OF_DEVELOPMENT,
+  schemaState,
+} from '../shared/schema-mark.ts';
+import type { PostgresQuery, Session } from './client.ts';
+import type { Table, Tables } from './schema.ts';
+import { collatedIn, hasColumns, missingIn, SHAPE, type Shape } from './shape.ts';
+import type { Statements } from './statements.ts';
 
 export const INSPECT = `
 ${SHAPE},
@@ -35,7 +43,15 @@ interface Inspection extends Shape {
   readonly now: string;
 }
 
+/** Counts the rows of leases that should have been purged. */
+export function overdueSql({ name }: Table): string {
+  return `SELECT count(*)::text AS count FROM (
+        SELECT FROM ${name} WHERE ends_at < $1 LIMIT ${MAX_OVERDUE}
+      ) AS overdue`;
+}
+
 interface Facts extends Inspection {
+  readonly state: ReturnType<typeof schemaState> | 'missing' | 'foreign';
   readonly missing: readonly string[];
   readonly collated: readonly string[];
   readonly skewMs: number;
@@ -43,53 +59,84 @@ interface Facts extends Inspection {
   readonly connectionTimeoutMillis: number;
 }
 
-/** Looks for weaknesses. `inspect` is the statement that asks {@link INSPECT}. */
+/** Looks for weaknesses of the server, the pool and the tables. */
 export async function examine(
   session: Session,
-  table: Table,
-  inspect: PostgresQuery,
+  { tokens, usage, leases }: Tables,
+  statements: Statements,
 ): Promise<StoreFinding[]> {
   const { pool, deadlineMs } = session;
-  const ask = async () => (await session.run(inspect, [table.name]))[0] as Inspection;
+  const ask = async <Row>(query: PostgresQuery, value: unknown): Promise<Row> => {
+    const [row] = await withDeadline(session.run(query, [value]), deadlineMs).catch((error) => {
+      throw session.toTokenError(error);
+    });
+    return row as Row;
+  };
   const { answer, skewMs } = await measureSkew(
-    () => withDeadline(ask(), deadlineMs),
+    () => ask<Inspection>(statements.inspect, tokens.name),
     ({ now }) => Number(now),
-  ).catch((error) => {
-    throw session.toTokenError(error);
-  });
-  return findingsOf(CHECKS, {
+  );
+  const found = findingsOf(CHECKS, {
     ...answer,
-    missing: missingIn(answer, table),
-    collated: collatedIn(answer),
+    state: stateOf(answer, tokens),
+    missing: missingIn(answer, tokens),
+    collated: collatedIn(answer, tokens),
     skewMs,
     deadlineMs,
     connectionTimeoutMillis: pool.options.connectionTimeoutMillis ?? 0,
   });
+  // `migrate` makes all tables, so the finding about this one is enough.
+  if (found.some(({ code }) => code === 'schema_missing')) return found;
+  const used = factsIn(await ask(statements.shape, usage.name), usage);
+  const leased = factsIn(await ask(statements.shape, leases.name), leases);
+  const isWhole = leased.isThere && leased.missing.length === 0;
+  const overdue = isWhole
+    ? Number((await ask<{ count: string }>(statements.overdue, overdueBefore())).count)
+    : 0;
+  return [
+    ...found,
+    ...partFindings('leases', { ...leased, overdue }),
+    ...partFindings('usage', used),
+  ];
 }
 
-/** The table is missing, of an older version, or not a table of tokens. */
-function isUnusable(facts: Facts): boolean {
-  const mark = readMark(facts.comment);
-  if (facts.kind === null) return true;
-  if (mark !== undefined) return mark.version < SCHEMA_VERSION;
-  return !hasFirstColumns(facts) || lacksColumns(facts);
+function factsIn(shape: Shape, table: Table) {
+  return {
+    isThere: shape.kind !== null,
+    version: knownVersion(table),
+    mark: readMark(shape.comment, table.kind),
+    missing: shape.kind === null ? [] : missingIn(shape, table),
+  };
+}
+
+function stateOf(shape: Shape, table: Table): Facts['state'] {
+  if (shape.kind === null) return 'missing';
+  const mark = readMark(shape.comment, table.kind);
+  if (mark !== undefined) return schemaState(mark, knownVersion(table));
+  return hasColumns(shape, table) ? 'current' : 'foreign';
 }
 
 const CHECKS: readonly Check<Facts>[] = [
   {
     code: 'schema_missing',
-    isFound: isUnusable,
-    message: ({ kind }) =>
-      `no token can be read or written: the table ${kind === null ? 'does not exist' : 'is not up to date, or was not created by tokenwright'}; call migrate(), or run the SQL of migrationSql()`,
+    isFound: ({ state }) => ['missing', 'foreign', 'older'].includes(state),
+    message: ({ state }) =>
+      `no token can be read or written: the table ${state === 'missing' ? 'does not exist' : 'is not up to date, or was not created by tokenwright'}; call migrate(), or run the SQL of migrationSql()`,
+  },
+  {
+    code: 'schema_older',
+    isFound: ({ state }) => state === 'development',
+    message: () => `calls may fail: the table is too old: ${SCHEMA_OF_DEVELOPMENT}`,
   },
   {
     code: 'schema_newer',
-    isFound: ({ comment }) => (readMark(comment)?.needs ?? 0) > SCHEMA_VERSION,
+    isFound: ({ state }) => state === 'newer',
     message: () => SCHEMA_NEWER,
   },
   {
     code: 'schema_differs',
-    isFound: (facts) => !isUnusable(facts) && facts.missing.length > 0,
+    isFound: ({ state, missing }) =>
+      (state === 'current' || state === 'newer') && missing.length > 0,
     message: ({ missing }) =>
       `calls may fail or read the whole table: the table lacks ${missing.join(', ')}; add them as in migrationSql()`,
   },

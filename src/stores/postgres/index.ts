@@ -1,5 +1,7 @@
 import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
+import type { EngineStore } from '../../ports/engine-store.ts';
+import type { LeaseStore } from '../../ports/lease-store.ts';
 import type {
   CountQuery,
   PageQuery,
@@ -12,9 +14,9 @@ import type {
   ScanQuery,
   StoreFinding,
   TokenCounts,
-  TokenStore,
   Unsubscribe,
 } from '../../ports/token-store.ts';
+import type { UsageStore } from '../../ports/usage-store.ts';
 import type { TokenId, TokenRecord } from '../../token/record.ts';
 import { readStandby, readWholeNumber } from '../shared/options.ts';
 import { Positions } from '../shared/positions.ts';
@@ -23,34 +25,17 @@ import { storeInTransaction } from '../shared/transaction.ts';
 import { type PostgresPool, type PostgresQuery, readPool, Session, unavailable } from './client.ts';
 import { examine } from './doctor.ts';
 import { Hints } from './hints.ts';
-import { type PostgresTableOptions, readTable, type Table } from './schema.ts';
+import { PostgresLeases } from './leases.ts';
+import { type MigrationOptions, readTables, type Tables } from './schema.ts';
 import { type ChangeCount, cellsIn, type Statements, statementsFor } from './statements.ts';
-import { type PostgresConnection, Transaction } from './transaction.ts';
+import { type PostgresConnection, type StoreParts, Transaction } from './transaction.ts';
+import { PostgresUsage } from './usage.ts';
 import { Listener } from './watch.ts';
 
-export type {
-  PostgresClient,
-  PostgresNotification,
-  PostgresPool,
-  PostgresQuery,
-} from './client.ts';
-export {
-  leaseMigrationSql,
-  migrateLeases,
-  type PostgresLeaseTableOptions,
-} from './lease-schema.ts';
-export { type PostgresLeaseOptions, PostgresLeaseStore } from './leases.ts';
-export { migrate, migrationSql, type PostgresTableOptions } from './schema.ts';
-export type { PostgresConnection } from './transaction.ts';
-export { type PostgresUsageOptions, PostgresUsageStore } from './usage.ts';
-export {
-  migrateUsage,
-  type PostgresUsageTableOptions,
-  usageMigrationSql,
-} from './usage-schema.ts';
+export { type MigrationOptions, migrate, migrationSql } from './schema.ts';
 
 /** How a {@link PostgresTokenStore} works. */
-export interface PostgresStoreOptions extends PostgresTableOptions {
+export interface PostgresStoreOptions extends MigrationOptions {
   /** How long a statement may take, in milliseconds, from 1 to 60 000. @default 2000 */
   readonly deadlineMs?: number | undefined;
   /**
@@ -76,7 +61,8 @@ export interface PostgresStoreOptions extends PostgresTableOptions {
 }
 
 /**
- * Stores tokens in PostgreSQL: durable, the system of record for many processes.
+ * Stores tokens in PostgreSQL: durable, the system of record for many processes. {@link usage} counts how they are
+ * used, and {@link leases} the uses of limited ones, each in a table of its own.
  *
  * - **The pool** belongs to the host and must lead to the primary: calls on a standby, which may still
  *   accept a revoked token, fail with `store_unavailable`. Set `connectionTimeoutMillis` and
@@ -91,22 +77,34 @@ export interface PostgresStoreOptions extends PostgresTableOptions {
  * - **`watch`** takes one connection of the pool for as long as it listens. It does not work through
  *   a pooler in transaction mode, which loses notifications.
  *
- * {@link migrate} creates the table, or run the text of {@link migrationSql}.
+ * {@link migrate} creates the tables, or run the text of {@link migrationSql}.
  *
  * @example
  * const pool = new Pool({ connectionTimeoutMillis: 2000, statement_timeout: 2000 });
  * await migrate(pool);
  * const tokens = new TokenService({ store: new PostgresTokenStore(pool), keys, prefix: 'acme' });
  */
-export class PostgresTokenStore implements TokenStore {
+export class PostgresTokenStore implements EngineStore {
+  /**
+   * Counts how tokens are used. A batch is one statement. It commits as the host has set `synchronous_commit`:
+   * with `off`, a crash of the server may cost the last counts. If a statement takes longer than `deadlineMs`,
+   * the counts may still be added.
+   */
+  readonly usage: UsageStore;
+  /**
+   * Counts the uses of limited tokens. A call is one statement. What it grants is on disk before its promise
+   * resolves. The clock of the server decides whether a window has ended. If a statement takes longer than
+   * `deadlineMs`, what it may have granted is lost.
+   */
+  readonly leases: LeaseStore;
   readonly #session: Session;
-  readonly #table: Table;
+  readonly #tables: Tables;
   readonly #statements: Statements;
   readonly #rows: RowReader;
   readonly #hints: Hints;
   readonly #positions = new Positions();
   readonly #listeners = new Set<Listener>();
-  readonly #options: PostgresStoreOptions;
+  readonly #parts: StoreParts;
   /** Undefined for a store on a pool. */
   readonly #transaction: Transaction | undefined;
 
@@ -116,18 +114,18 @@ export class PostgresTokenStore implements TokenStore {
    * @throws {TokenError} `invalid_options`
    */
   constructor(pool: PostgresPool, options: PostgresStoreOptions = {}) {
-    const checked = readPool(pool);
-    this.#options = options;
     this.#transaction = pool instanceof Transaction ? pool : undefined;
-    this.#table = readTable(options);
-    const deadlineMs = options.deadlineMs ?? DEFAULT_DEADLINE_MS;
-    readWholeNumber('deadlineMs', deadlineMs, [1, MAX_DEADLINE_MS]);
-    this.#session = new Session(checked, deadlineMs);
-    this.#hints = new Hints(this.#session, this.#table.channel);
-    const { prepare = true } = options;
-    this.#statements = statementsFor(this.#table, { prepare, standby: readStandby(options) });
-    this.#rows = new RowReader(options);
-    if (pool.listenerCount('error') === 0) pool.on('error', () => {});
+    this.#parts = this.#transaction?.parts ?? partsOn(readPool(pool), options);
+    const { session, tables, statements, rows, usage, leases } = this.#parts;
+    this.#session = this.#transaction
+      ? new Session(this.#transaction, session.deadlineMs)
+      : session;
+    this.#tables = tables;
+    this.#statements = statements;
+    this.#rows = rows;
+    this.usage = usage;
+    this.leases = leases;
+    this.#hints = new Hints(this.#session, tables.channel);
   }
 
   /**
@@ -137,7 +135,8 @@ export class PostgresTokenStore implements TokenStore {
    *
    * It neither begins nor ends anything, has no `watch` and no `close`, and never retries: if a call
    * rejects with `store_unavailable`, roll back, and close the connection if the call took too long. Other
-   * calls are refused until then. Caches evict after the commit. The commit waits for the disk.
+   * calls are refused until then. Caches evict after the commit. The commit waits for the disk. Its `usage` and
+   * `leases` stay outside of the transaction, so that a rollback gives no use back.
    *
    * @throws {TokenError} `invalid_options`
    * @example
@@ -148,8 +147,8 @@ export class PostgresTokenStore implements TokenStore {
    * await tokens.issue({ account: 'acme', scopes: ['GET:shop.example/orders'] });
    * await client.query('COMMIT');
    */
-  in(connection: PostgresConnection): TokenStore {
-    return storeInTransaction(new PostgresTokenStore(new Transaction(connection), this.#options));
+  in(connection: PostgresConnection): EngineStore {
+    return storeInTransaction(new PostgresTokenStore(new Transaction(connection, this.#parts)));
   }
 
   async insert(record: TokenRecord): Promise<void> {
@@ -279,7 +278,7 @@ export class PostgresTokenStore implements TokenStore {
    * @throws {TokenError} `store_unavailable`; `invalid_options` for a pool with one connection only
    */
   async watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe> {
-    const listener = new Listener(this.#session, this.#table.channel, onChange);
+    const listener = new Listener(this.#session, this.#tables.channel, onChange);
     const end = (): void => {
       this.#listeners.delete(listener);
       listener.end();
@@ -295,7 +294,7 @@ export class PostgresTokenStore implements TokenStore {
   }
 
   async doctor(): Promise<StoreFinding[]> {
-    return examine(this.#session, this.#table, this.#statements.inspect);
+    return examine(this.#session, this.#tables, this.#statements);
   }
 
   async close(): Promise<void> {
@@ -327,7 +326,7 @@ export class PostgresTokenStore implements TokenStore {
   /** Waits only in a transaction, where a hint is one more statement. A hint never fails a write. */
   async #hint(ids: readonly string[]): Promise<void> {
     if (this.#transaction === undefined) this.#hints.add(ids);
-    else await this.#transaction.notify(this.#table.channel, ids).catch(() => {});
+    else await this.#transaction.notify(this.#tables.channel, ids).catch(() => {});
   }
 
   async #change(query: PostgresQuery, values: readonly unknown[]): Promise<ChangeCount> {
@@ -336,6 +335,25 @@ export class PostgresTokenStore implements TokenStore {
     if (typeof row?.changed !== 'number') throw unavailable(undefined);
     return { ...row, changed: row.changed };
   }
+}
+
+/** @throws {TokenError} `invalid_options` */
+function partsOn(pool: PostgresPool, options: PostgresStoreOptions): StoreParts {
+  const tables = readTables(options);
+  const deadlineMs = options.deadlineMs ?? DEFAULT_DEADLINE_MS;
+  readWholeNumber('deadlineMs', deadlineMs, [1, MAX_DEADLINE_MS]);
+  const form = { prepare: options.prepare ?? true, standby: readStandby(options) };
+  const session = new Session(pool, deadlineMs);
+  const parts = {
+    session,
+    tables,
+    statements: statementsFor(tables, form),
+    rows: new RowReader(options),
+    usage: new PostgresUsage(session, tables.usage.name, form),
+    leases: new PostgresLeases(session, tables.leases.name, form),
+  };
+  if (pool.listenerCount('error') === 0) pool.on('error', () => {});
+  return parts;
 }
 
 /** The arguments of {@link PostgresTokenStore.revokeAll}. */

@@ -1,61 +1,22 @@
-import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../ports/lease-store.ts';
-import type { StoreFinding } from '../../ports/token-store.ts';
 import { type LeaseRow, leaseRow, roundsOf, slotOf, summedLeases } from '../shared/lease-rows.ts';
-import { readWholeNumber } from '../shared/options.ts';
 import { LEASES } from '../shared/schema-mark.ts';
-import { type PostgresPool, type PostgresQuery, readPool, Session } from './client.ts';
-import { examineLeases, leaseInspection } from './lease-doctor.ts';
-import { type LeaseTable, type PostgresLeaseTableOptions, readLeaseTable } from './lease-schema.ts';
-import { NOW, SYNCED, statementsOf } from './statements.ts';
-
-/** How a {@link PostgresLeaseStore} works. */
-export interface PostgresLeaseOptions extends PostgresLeaseTableOptions {
-  /** How long a statement may take, in milliseconds, from 1 to 60 000. @default 2000 */
-  readonly deadlineMs?: number | undefined;
-  /**
-   * Lets the server keep prepared statements for each connection, as `prepare` of the token store.
-   * @default true
-   */
-  readonly prepare?: boolean | undefined;
-}
+import type { PostgresQuery, Session } from './client.ts';
+import { NOW, type StatementForm, SYNCED, statementsOf } from './statements.ts';
 
 /**
- * Counts the uses of limited tokens in PostgreSQL, for many processes, in a table of its own.
- *
- * {@link migrateLeases} creates the table, or run the text of {@link leaseMigrationSql}. The pool belongs
- * to the host and stays open. It must lead to the primary: calls on a standby fail with
- * `store_unavailable`. It may be the pool of the token store, whose advice on timeouts holds here, too.
- *
- * A call is one statement. What it grants is on disk before its promise resolves, even if the host has set
- * `synchronous_commit = off`. The clock of the server decides whether a window has ended. If a statement
- * takes longer than `deadlineMs`, the call rejects with `store_unavailable`, and what it may have granted
- * is lost.
- *
- * @example
- * await migrateLeases(pool);
- * const limits = { store: new PostgresLeaseStore(pool) };
- * const tokens = new TokenService({ store: new PostgresTokenStore(pool), keys, prefix: 'acme', limits });
+ * Counts the uses of limited tokens in a table of its own. A call is one statement. What it grants is on disk
+ * before its promise resolves, even if the host has set `synchronous_commit = off`. The clock of the server
+ * decides whether a window has ended.
  */
-export class PostgresLeaseStore implements LeaseStore {
+export class PostgresLeases implements LeaseStore {
   readonly #session: Session;
-  readonly #table: LeaseTable;
   readonly #statements: Readonly<Record<keyof ReturnType<typeof textsFor>, PostgresQuery>>;
 
-  /**
-   * Does not connect; the first call does.
-   *
-   * @throws {TokenError} `invalid_options`
-   */
-  constructor(pool: PostgresPool, options: PostgresLeaseOptions = {}) {
-    const checked = readPool(pool);
-    const { deadlineMs = DEFAULT_DEADLINE_MS, prepare = true } = options;
-    readWholeNumber('deadlineMs', deadlineMs, [1, MAX_DEADLINE_MS]);
-    this.#session = new Session(checked, deadlineMs, LEASES);
-    this.#table = readLeaseTable(options);
-    this.#statements = statementsOf(textsFor(this.#table.name), { prepare });
-    if (pool.listenerCount('error') === 0) pool.on('error', () => {});
+  constructor(session: Session, table: string, form: StatementForm) {
+    this.#session = session;
+    this.#statements = statementsOf(textsFor(table), form);
   }
 
   async take(wants: readonly LeaseWant[]): Promise<number[]> {
@@ -70,7 +31,7 @@ export class PostgresLeaseStore implements LeaseStore {
 
   /** Resolves to how much of each row was granted. A row that has ended, or is too early, is missing. */
   async #takeEach(rows: readonly LeaseRow[]): Promise<ReadonlyMap<string, number>> {
-    const [answer] = await this.#session.run(this.#statements.take, [
+    const [answer] = await this.#run(this.#statements.take, [
       rows.map(({ key }) => key),
       rows.map(({ slot }) => slot),
       rows.map(({ window }) => window),
@@ -86,7 +47,7 @@ export class PostgresLeaseStore implements LeaseStore {
   async giveBack(leases: readonly UnspentLease[]): Promise<void> {
     const given = summedLeases(leases);
     if (given.length === 0) return;
-    await this.#session.run(this.#statements.giveBack, [
+    await this.#run(this.#statements.giveBack, [
       given.map(({ key }) => key),
       given.map(({ window }) => slotOf(window)),
       given.map(({ window }) => window),
@@ -96,12 +57,12 @@ export class PostgresLeaseStore implements LeaseStore {
 
   async purge(before: Date, limit: number): Promise<number> {
     const values = [before.getTime(), limit];
-    const [row] = await this.#session.run(this.#statements.purge, values);
+    const [row] = await this.#run(this.#statements.purge, values);
     return Number((row as { readonly count: unknown }).count);
   }
 
-  async doctor(): Promise<StoreFinding[]> {
-    return examineLeases(this.#session, this.#table, this.#statements);
+  #run(query: PostgresQuery, values: readonly unknown[]): Promise<readonly unknown[]> {
+    return this.#session.run(query, values, LEASES);
   }
 }
 
@@ -123,7 +84,6 @@ function cellsIn(answer: unknown): TakenCells {
 
 function textsFor(name: string) {
   return {
-    ...leaseInspection(name),
     take: takeFrom(name),
     // Locks rows in the same order as `take`, so that the two cannot deadlock.
     giveBack: `WITH given AS (

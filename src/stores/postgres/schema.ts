@@ -1,213 +1,211 @@
 import { TokenError } from '../../errors.ts';
-import { ADDED_COLUMNS } from '../shared/rows.ts';
-import { MARK, readMark, TOKENS } from '../shared/schema-mark.ts';
+import { COLUMN } from '../shared/rows.ts';
+import {
+  LEASES,
+  markText,
+  type SchemaTable,
+  type TableKind,
+  TOKENS,
+  USAGE,
+} from '../shared/schema-mark.ts';
 import type { PostgresPool } from './client.ts';
-import { foreignTable, laterSchema, migrateTable } from './migration.ts';
-import { hasFirstColumns, lacksColumns, missingIn, type Shape, typeOf } from './shape.ts';
+import { migrateTables } from './migration.ts';
 
-/** Which table holds the tokens. */
-export interface PostgresTableOptions {
+/** Which tables are used. */
+export interface MigrationOptions {
   /**
-   * Its name, with or without a schema (`auth.tokens`): letters, digits and underscores, at most 48
-   * for the table. Upper case counts. @default 'tokenwright_tokens'
+   * How the names of the tables begin, with or without a schema: `auth.acme` names `auth.acme_tokens`,
+   * `auth.acme_usage` and `auth.acme_leases`. Letters, digits and underscores, at most 40 after the schema. Upper
+   * case counts. @default 'tokenwright'
    */
-  readonly table?: string | undefined;
+  readonly tables?: string | undefined;
 }
 
 /**
- * Creates the table, or brings it up to date. You may call it as often as you like, also from many
- * processes concurrently. If the table is up to date, it changes nothing and needs no right to create.
+ * Creates the tables of a {@link PostgresTokenStore}, or brings them up to date. You may call it as often as you
+ * like, also from many processes concurrently. If the tables are up to date, it changes nothing and needs no
+ * right to create.
  *
- * @throws {TokenError} `store_unavailable`; `invalid_options` when the role may not create it, when
- * another table has its name, or when it was made by a newer version
+ * @throws {TokenError} `store_unavailable`; `invalid_options` when the role may not create them, when
+ * another table has one of their names, or when they were made by a newer version
  * @example
- * await migrate(pool, { table: 'auth.tokens' });
+ * await migrate(pool, { tables: 'auth.acme' });
  */
-export async function migrate(
-  pool: PostgresPool,
-  options: PostgresTableOptions = {},
-): Promise<void> {
-  const table = readTable(options);
-  const { name } = table;
-  await migrateTable(pool, { name, kind: TOKENS, nextStep: (shape) => nextStep(shape, table) });
+export async function migrate(pool: PostgresPool, options: MigrationOptions = {}): Promise<void> {
+  const { tokens, usage, leases } = readTables(options);
+  await migrateTables(pool, [tokens, usage, leases]);
 }
 
 /**
- * The SQL that creates the table, for hosts that own their migrations.
+ * The SQL that creates the tables, for hosts that own their migrations.
  *
  * @throws {TokenError} `invalid_options`
  * @example
- * console.log(migrationSql({ table: 'auth.tokens' })); // CREATE TABLE "auth"."tokens" (…
+ * console.log(migrationSql({ tables: 'auth.acme' })); // CREATE TABLE "auth"."acme_tokens" (…
  */
-export function migrationSql(options: PostgresTableOptions = {}): string {
-  return schemaSql(readTable(options));
+export function migrationSql(options: MigrationOptions = {}): string {
+  const { tokens, usage, leases } = readTables(options);
+  return [tokens, usage, leases].map(({ create }) => create).join('\n');
 }
 
-/** The names that belong to a table. All but `channel` are quoted. */
-export interface Table {
-  /** With its schema if one is given. */
-  readonly name: string;
-  /** The indexes live in the schema of the table. */
-  readonly byAccount: string;
-  readonly byEnd: string;
-  readonly revoked: string;
-  readonly suspended: string;
-  readonly byParent: string;
-  readonly byRoot: string;
-  readonly heldOpen: string;
-  readonly heldRevoked: string;
-  /** An index of earlier versions. */
-  readonly live: string;
+interface ColumnType {
+  readonly type: string;
+  readonly isNullable?: boolean;
+}
+
+/** A table of ours. Names are quoted, that of the table with its schema if one is given. */
+export interface Table extends SchemaTable {
+  readonly columns: Readonly<Record<string, ColumnType>>;
+  /** The columns of the primary key. */
+  readonly key: string;
+  /** The parts of each index, as the server prints them. Indexes live in the schema of the table. */
+  readonly indexes: Readonly<Record<string, string>>;
+  /** Adds what a table without a mark may lack, because a schema tool dropped it. */
+  readonly adopt: string;
+}
+
+/** The tables of a store. */
+export interface Tables {
+  readonly tokens: Table;
+  readonly usage: Table;
+  readonly leases: Table;
+  /** On which changes are notified. Without the schema, so that stores that name it and those that do not agree. */
   readonly channel: string;
 }
 
 /** @throws {TokenError} `invalid_options` */
-export function readTable({ table = 'tokenwright_tokens' }: PostgresTableOptions): Table {
-  const { quoted, name } = readName(table, MAX_NAME);
+export function readTables({ tables = 'tokenwright' }: MigrationOptions): Tables {
+  const [, schema, base] =
+    (typeof tables === 'string' && /^(?:([a-z_]\w{0,62})\.)?([a-z_]\w*)$/i.exec(tables)) || [];
+  if (base === undefined || base.length > MAX_NAME) {
+    throw new TokenError(
+      'invalid_options',
+      `tables must be a name such as "acme" or "auth.acme": letters, digits and underscores, at most ${MAX_NAME} of them after the schema`,
+    );
+  }
+  const names: NamesOf = (name) => {
+    const quoted = `"${base}_${name}"`;
+    return {
+      table: schema === undefined ? quoted : `"${schema}".${quoted}`,
+      index: (suffix) => `"${base}_${name}_${suffix}"`,
+    };
+  };
   return {
-    name: quoted,
-    byAccount: `"${name}_by_account"`,
-    byEnd: `"${name}_by_end"`,
-    revoked: `"${name}_revoked"`,
-    suspended: `"${name}_suspended"`,
-    byParent: `"${name}_by_parent"`,
-    byRoot: `"${name}_by_root"`,
-    heldOpen: `"${name}_held_open"`,
-    heldRevoked: `"${name}_held_revoked"`,
-    live: `"${name}_live"`,
-    // Without the schema, so that stores that name it and stores that do not hear each other.
-    channel: name,
+    tokens: tokenTable(names('tokens')),
+    usage: usageTable(names('usage')),
+    leases: leaseTable(names('leases')),
+    channel: `${base}_tokens`,
   };
 }
 
-/** The names of indexes are longer. */
-const MAX_NAME = 48;
+type NamesOf = (name: keyof Tables) => Names;
 
-/** Quotes the name of a table. @throws {TokenError} `invalid_options` */
-export function readName(
-  table: string,
-  max: number,
-): { readonly quoted: string; readonly name: string } {
-  const [, schema, name] =
-    (typeof table === 'string' && /^(?:([a-z_]\w{0,62})\.)?([a-z_]\w*)$/i.exec(table)) || [];
-  if (name === undefined || name.length > max) {
-    throw new TokenError(
-      'invalid_options',
-      `table must be a name such as "tokens" or "auth.tokens": letters, digits and underscores, at most ${max} of them for the table`,
-    );
-  }
-  return { quoted: schema === undefined ? `"${name}"` : `"${schema}"."${name}"`, name };
+interface Names {
+  readonly table: string;
+  readonly index: (suffix: string) => string;
 }
 
-export const SCHEMA_VERSION = 5;
+/** The server truncates names of more than 63 characters, and those of indexes are longer. */
+const MAX_NAME = 40;
 
-function schemaSql(table: Table): string {
-  const { name, byAccount, byEnd } = table;
-  return `CREATE TABLE ${name} (
-  id text COLLATE "C" PRIMARY KEY,
-  account text COLLATE "C" NOT NULL,
-  prefix text COLLATE "C" NOT NULL,
-  kid text COLLATE "C" NOT NULL,
-  digest bytea NOT NULL,
-  box bytea,
-  scopes text COLLATE "C" NOT NULL,
-  requested text COLLATE "C" NOT NULL,
-  created_at bigint NOT NULL,
-  expires_at bigint NOT NULL,
-  version bigint NOT NULL,
-  name text COLLATE "C",
-  metadata text COLLATE "C",
-  revoked_at bigint,
-  previous_digest bytea,
-  previous_until bigint,
-  suspended_at bigint,
-  scopes_changed_at bigint,
-  rotated_at bigint,
-  pending text COLLATE "C",
-  limits text COLLATE "C",
-  ancestors text COLLATE "C",
-  parent text COLLATE "C",
-  root text COLLATE "C",
-  format text COLLATE "C"
-);
-CREATE INDEX ${byAccount} ON ${name} (account, created_at DESC, id DESC)
-  WHERE revoked_at IS NULL;
-CREATE INDEX ${byEnd} ON ${name} (least(expires_at, revoked_at));
-${laterIndexesSql(table)}`;
-}
+const BIGINT = { type: 'bigint' };
+const TEXT = { type: 'text' };
+const TYPES = { text: 'text', bytes: 'bytea', integer: 'bigint' } as const;
 
-/** For a table that has our columns and no comment, because a schema tool dropped the comment. */
-function adoptionSql(table: Table): string {
-  const indexes = schemaSql(table).split(';\n').slice(1).join(';\n');
-  const missing = indexes.replaceAll(/CREATE INDEX (?!IF)/g, 'CREATE INDEX IF NOT EXISTS ');
-  return `${rootsSql(table)}${missing}${dropSql(table)}`;
-}
-
-/** The columns of schema versions 3 to 5. */
-function laterColumnsSql({ name }: Table): string {
-  const added = ADDED_COLUMNS.map((column) => {
-    const collation = typeOf(column) === 'text' ? ' COLLATE "C"' : '';
-    return `ADD COLUMN IF NOT EXISTS ${column} ${typeOf(column)}${collation}`;
+/**
+ * Most of the indexes hold only some of the tokens, so that the others cost nothing more. An expiry is never null,
+ * and no time is negative: these conditions keep the last two, which count the tokens of a quota, out of plans
+ * for other queries.
+ */
+function tokenTable({ table, index }: Names): Table {
+  return tableOf(TOKENS, table, {
+    columns: Object.fromEntries(
+      Object.entries(COLUMN).map(([name, { type, ...column }]) => [
+        name,
+        { ...column, type: TYPES[type] },
+      ]),
+    ),
+    key: 'id',
+    indexes: {
+      [index('by_account')]: '(account, created_at DESC, id DESC) WHERE (revoked_at IS NULL)',
+      [index('by_end')]: '(LEAST(expires_at, revoked_at))',
+      [index('revoked')]: '(account, created_at DESC, id DESC) WHERE (revoked_at IS NOT NULL)',
+      [index('suspended')]: '(account, created_at DESC, id DESC) WHERE (suspended_at IS NOT NULL)',
+      [index('by_parent')]: '(parent, created_at DESC, id DESC) WHERE (parent IS NOT NULL)',
+      [index('by_root')]: '(root, created_at DESC, id DESC) WHERE (root IS NOT NULL)',
+      [index('held_open')]:
+        '(account, root, expires_at) WHERE ((revoked_at IS NULL) AND (expires_at IS NOT NULL))',
+      [index('held_revoked')]: '(account, root, format, revoked_at) WHERE (revoked_at > 0)',
+    },
   });
-  return `ALTER TABLE ${name} ${added.join(', ')}`;
 }
 
 /**
- * Schema version 3 added two indexes for lists of what the default one leaves out; they hold only such
- * tokens. Version 4 added one for the children of a token, and version 5 one for the descendants of a
- * root; they hold derived tokens only. Version 5 also added two that count the tokens of a quota: those
- * that are not revoked and those that are. An expiry is never null, and no time is negative: these conditions
- * keep them out of plans for other queries. Before, another index counted.
- * `IF NOT EXISTS`, because a host with many tokens may have built the indexes before, without a lock.
+ * One row for each scope of a token that was used. The free space in each page lets PostgreSQL write the
+ * new version of a row beside the old one, without touching the index.
  */
-function laterIndexesSql(table: Table): string {
-  const { name, revoked, suspended, byParent, byRoot, heldOpen, heldRevoked } = table;
-  return `CREATE INDEX IF NOT EXISTS ${revoked} ON ${name} (account, created_at DESC, id DESC)
-  WHERE revoked_at IS NOT NULL;
-CREATE INDEX IF NOT EXISTS ${suspended} ON ${name} (account, created_at DESC, id DESC)
-  WHERE suspended_at IS NOT NULL;
-CREATE INDEX IF NOT EXISTS ${byParent} ON ${name} (parent, created_at DESC, id DESC)
-  WHERE parent IS NOT NULL;
-CREATE INDEX IF NOT EXISTS ${byRoot} ON ${name} (root, created_at DESC, id DESC)
-  WHERE root IS NOT NULL;
-CREATE INDEX IF NOT EXISTS ${heldOpen} ON ${name} (account, root, expires_at)
-  WHERE revoked_at IS NULL AND expires_at IS NOT NULL;
-CREATE INDEX IF NOT EXISTS ${heldRevoked} ON ${name} (account, root, format, revoked_at)
-  WHERE revoked_at > 0;
-COMMENT ON TABLE ${name} IS '${MARK} ${SCHEMA_VERSION}';
+function usageTable({ table }: Names): Table {
+  return tableOf(USAGE, table, {
+    columns: { id: TEXT, scope: TEXT, uses: BIGINT, last_used_at: BIGINT },
+    key: 'id, scope',
+    indexes: {},
+    form: ' WITH (fillfactor = 70)',
+    fill: sinceSql(table),
+  });
+}
+
+/** One row for each total, and two for each rate, with free space as in {@link usageTable}. */
+function leaseTable({ table, index }: Names): Table {
+  return tableOf(LEASES, table, {
+    columns: {
+      lease_key: TEXT,
+      slot: { type: 'smallint' },
+      period: BIGINT,
+      granted: BIGINT,
+      latest: BIGINT,
+      most: BIGINT,
+      ends_at: BIGINT,
+    },
+    key: 'lease_key, slot',
+    indexes: { [index('by_end')]: '(ends_at)' },
+    form: ' WITH (fillfactor = 70)',
+  });
+}
+
+interface TableForm extends Pick<Table, 'columns' | 'key' | 'indexes'> {
+  readonly form?: string;
+  /** Statements that fill it. */
+  readonly fill?: string;
+}
+
+function tableOf(
+  kind: TableKind,
+  name: string,
+  { form = '', fill = '', ...table }: TableForm,
+): Table {
+  const columns = Object.entries(table.columns).map(([column, { type, isNullable = false }]) => {
+    const collation = type === 'text' ? ' COLLATE "C"' : '';
+    return `  ${column} ${type}${collation}${isNullable ? '' : ' NOT NULL'},\n`;
+  });
+  const indexesSql = (condition: string) =>
+    Object.entries(table.indexes)
+      .map(([index, parts]) => `CREATE INDEX ${condition}${index} ON ${name} ${parts};\n`)
+      .join('');
+  const end = `${fill}COMMENT ON TABLE ${name} IS '${markText(kind)}';\n`;
+  return {
+    ...table,
+    kind,
+    name,
+    create: `CREATE TABLE ${name} (\n${columns.join('')}  PRIMARY KEY (${table.key})\n)${form};\n${indexesSql('')}${end}`,
+    adopt: `${indexesSql('IF NOT EXISTS ')}${end}`,
+    upgrades: [],
+  };
+}
+
+/** Adds the row of no token that says since when counts are complete, if it is missing. */
+export function sinceSql(name: string): string {
+  return `INSERT INTO ${name} (id, scope, uses, last_used_at)
+  VALUES ('', '', 0, floor(extract(epoch FROM clock_timestamp()) * 1000))
+  ON CONFLICT (id, scope) DO NOTHING;
 `;
-}
-
-function upgradeSql(table: Table): string {
-  return `${rootsSql(table)}${laterIndexesSql(table)}${dropSql(table)}`;
-}
-
-/** An index of earlier versions that nothing needs. Comes last, because reads wait for it. */
-function dropSql({ name, live }: Table): string {
-  const [schema] = name.includes('.') ? name.split('.') : [];
-  return `DROP INDEX IF EXISTS ${schema === undefined ? live : `${schema}.${live}`};\n`;
-}
-
-/** Gives the derived tokens of schema version 4 their root. */
-function rootsSql({ name }: Table): string {
-  return `UPDATE ${name} SET root = substring(ancestors FROM '^[[]"([^"]*)"')
-  WHERE parent IS NOT NULL AND root IS NULL;
-`;
-}
-
-/**
- * The next step that brings a table up to date; undefined if it is. Columns are a step of their own: no
- * call can read the table until that one is committed, and an index takes long.
- *
- * @throws {TokenError} `invalid_options`
- */
-function nextStep(shape: Shape, table: Table): string | undefined {
-  if (shape.kind === null) return schemaSql(table);
-  const mark = readMark(shape.comment);
-  if (mark === undefined && !hasFirstColumns(shape)) throw foreignTable(table.name, TOKENS);
-  if ((mark?.version ?? 0) < SCHEMA_VERSION && lacksColumns(shape)) return laterColumnsSql(table);
-  if (mark === undefined)
-    return missingIn(shape, table).length > 0 ? adoptionSql(table) : undefined;
-  if (mark.needs > SCHEMA_VERSION) throw laterSchema(table.name, SCHEMA_VERSION);
-  return mark.version < SCHEMA_VERSION ? upgradeSql(table) : undefined;
 }

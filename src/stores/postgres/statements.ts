@@ -1,27 +1,29 @@
 import { createHash } from 'node:crypto';
 import { LONG_LIST_BYTES, MAX_REVOKED_REQUESTED_BYTES } from '../../bounds.ts';
 import type { ListedState } from '../../token/record.ts';
-import { COLUMNS, type Column, REQUESTED, SCOPES } from '../shared/rows.ts';
+import { COLUMN, COLUMNS, type Column, REQUESTED, SCOPES } from '../shared/rows.ts';
 import type { PostgresQuery } from './client.ts';
-import { INSPECT } from './doctor.ts';
-import type { Table } from './schema.ts';
+import { INSPECT, overdueSql } from './doctor.ts';
+import type { Table, Tables } from './schema.ts';
+import { SHAPE } from './shape.ts';
 
 /** By the purpose that each statement serves. */
 export type Statements = Readonly<Record<keyof ReturnType<typeof textsFor>, PostgresQuery>>;
 
-export interface StatementOptions {
+/** How statements are sent, and whether reads may be answered by a standby. */
+export interface StatementForm {
   readonly prepare: boolean;
   readonly standby: 'refuse' | 'allow';
 }
 
-export function statementsFor(table: Table, { prepare, standby }: StatementOptions): Statements {
-  return statementsOf(textsFor(table, standby), { prepare });
+export function statementsFor(tables: Tables, form: StatementForm): Statements {
+  return statementsOf(textsFor(tables, guardOf(form)), form);
 }
 
 /** As queries, with names if the server is to keep them prepared. */
 export function statementsOf<Purpose extends string>(
   texts: Readonly<Record<Purpose, string>>,
-  { prepare }: { readonly prepare: boolean },
+  { prepare }: StatementForm,
 ): Readonly<Record<Purpose, PostgresQuery>> {
   const entries = Object.entries<string>(texts).map(([purpose, text]) => [
     purpose,
@@ -35,15 +37,21 @@ function statementName(text: string): string {
   return `tokenwright_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`;
 }
 
-function textsFor(table: Table, standby: StatementOptions['standby']) {
-  const guard = standby === 'refuse' ? ON_PRIMARY : 'true';
+function textsFor({ tokens, leases }: Tables, guard: string) {
   return {
-    insert: insertInto(table),
-    ...readsOf(table, guard),
-    ...changesOf(table),
+    insert: insertInto(tokens),
+    ...readsOf(tokens, guard),
+    ...changesOf(tokens),
     reached: `SELECT ${NOW} >= $1 AS reached WHERE ${guard}`,
     inspect: INSPECT,
+    shape: SHAPE,
+    overdue: overdueSql(leases),
   };
+}
+
+/** A condition that fails a read on a standby, unless that is allowed. */
+export function guardOf({ standby }: StatementForm): string {
+  return standby === 'refuse' ? ON_PRIMARY : 'true';
 }
 
 /**
@@ -51,7 +59,7 @@ function textsFor(table: Table, standby: StatementOptions['standby']) {
  * once, before it looks for rows, so an answer without rows also comes from the primary. It is a part of
  * the statement, because a pooler or a failover may put another server behind a connection.
  */
-export const ON_PRIMARY = '(SELECT 1 / (NOT pg_is_in_recovery())::integer) = 1';
+const ON_PRIMARY = '(SELECT 1 / (NOT pg_is_in_recovery())::integer) = 1';
 
 /**
  * The time of the server, in milliseconds. A whole statement uses the same: of two times, one could be
@@ -282,8 +290,6 @@ function durable(write: string, { rows = false }: Answers = {}): string {
     FROM changed`;
 }
 
-const BYTE_COLUMNS: readonly Column[] = ['digest', 'box', 'previous_digest'];
-
 /** Between the parts of a row. JSON escapes this character. */
 const SEPARATOR = '\x1e';
 /** Precedes a list that was sent. */
@@ -302,7 +308,7 @@ const CELLS = cellsWith('false', 'false');
 function cellsWith(areScopesKnown: string, isRequestedKnown: string): string {
   const cells = COLUMNS.map((column) => {
     if (column === 'scopes' || column === 'requested') return 'NULL';
-    return BYTE_COLUMNS.includes(column) ? `encode(${column}, 'hex')` : column;
+    return COLUMN[column].type === 'bytes' ? `encode(${column}, 'hex')` : column;
   });
   return `json_build_array(${cells.join(', ')}) || '${SEPARATOR}'
     || CASE WHEN ${areScopesKnown} THEN '${KNOWN}' ELSE '${SENT}' || scopes END || '${SEPARATOR}'

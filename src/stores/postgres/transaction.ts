@@ -1,7 +1,12 @@
 import { TokenError } from '../../errors.ts';
+import type { LeaseStore } from '../../ports/lease-store.ts';
+import type { UsageStore } from '../../ports/usage-store.ts';
+import type { RowReader } from '../shared/rows.ts';
 import { failedTransaction } from '../shared/transaction.ts';
-import type { PostgresPool, PostgresQuery } from './client.ts';
+import type { PostgresPool, PostgresQuery, Session } from './client.ts';
 import { payloadsOf } from './hints.ts';
+import type { Tables } from './schema.ts';
+import type { Statements } from './statements.ts';
 
 /**
  * A connection of the host in a transaction: a `Client` or `PoolClient` of `pg`, or an object that
@@ -13,16 +18,29 @@ export interface PostgresConnection {
   query(query: PostgresQuery): Promise<{ readonly rows: readonly unknown[] }>;
 }
 
+/** What a store on a pool shares with those in transactions. */
+export interface StoreParts {
+  /** On the pool. */
+  readonly session: Session;
+  readonly tables: Tables;
+  readonly statements: Statements;
+  readonly rows: RowReader;
+  readonly usage: UsageStore;
+  readonly leases: LeaseStore;
+}
+
 /** One connection in the shape of a pool. Refuses everything after a statement that failed. */
 export class Transaction implements PostgresPool {
   readonly idleCount = 0;
   readonly ending = false;
   readonly options = { max: 1 };
+  /** Of the store that it belongs to. */
+  readonly parts: StoreParts;
   readonly #connection: PostgresConnection;
   #hasFailed = false;
 
   /** @throws {TokenError} `invalid_options` */
-  constructor(connection: PostgresConnection) {
+  constructor(connection: PostgresConnection, parts: StoreParts) {
     if (typeof connection?.query !== 'function') {
       throw new TokenError(
         'invalid_options',
@@ -30,6 +48,7 @@ export class Transaction implements PostgresPool {
       );
     }
     this.#connection = connection;
+    this.parts = parts;
   }
 
   async query(query: PostgresQuery): Promise<{ readonly rows: readonly unknown[] }> {

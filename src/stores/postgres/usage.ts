@@ -1,4 +1,4 @@
-import { DEFAULT_DEADLINE_MS, MAX_COUNTED_SCOPES, MAX_DEADLINE_MS } from '../../bounds.ts';
+import { MAX_COUNTED_SCOPES } from '../../bounds.ts';
 import type { ScanQuery } from '../../ports/token-store.ts';
 import {
   type CountedTokens,
@@ -10,7 +10,6 @@ import {
 } from '../../ports/usage-store.ts';
 import type { TokenId } from '../../token/record.ts';
 import { KnownRows } from '../shared/known-rows.ts';
-import { readWholeNumber } from '../shared/options.ts';
 import { USAGE } from '../shared/schema-mark.ts';
 import {
   REFUSALS,
@@ -21,62 +20,29 @@ import {
   type UsageRow,
   usagesOf,
 } from '../shared/usage-rows.ts';
-import { type PostgresPool, type PostgresQuery, readPool, Session } from './client.ts';
-import { ON_PRIMARY, statementsOf } from './statements.ts';
-import { type PostgresUsageTableOptions, readUsageTable, sinceSql } from './usage-schema.ts';
-
-/** How a {@link PostgresUsageStore} works. */
-export interface PostgresUsageOptions extends PostgresUsageTableOptions {
-  /** How long a statement may take, in milliseconds, from 1 to 60 000. @default 2000 */
-  readonly deadlineMs?: number | undefined;
-  /**
-   * Lets the server keep prepared statements for each connection, as `prepare` of the token store.
-   * @default true
-   */
-  readonly prepare?: boolean | undefined;
-}
+import type { PostgresQuery, Session } from './client.ts';
+import { sinceSql } from './schema.ts';
+import { guardOf, type StatementForm, statementsOf } from './statements.ts';
 
 /**
- * Stores how tokens are used in PostgreSQL, for many processes, in a table of its own: to count a use
- * never changes the row of a token.
- *
- * {@link migrateUsage} creates the table, or run the text of {@link usageMigrationSql}. The pool belongs
- * to the host and stays open. It must lead to the primary: calls on a standby fail with
- * `store_unavailable`. It may be the pool of the token store, whose advice on timeouts holds here, too.
- *
- * A batch is one statement. It commits as the host has set `synchronous_commit`: with `off`, a crash of
- * the server may cost the last counts. If a statement takes longer than `deadlineMs`, the call rejects
- * with `store_unavailable`, and the counts may still be added.
- *
- * @example
- * await migrateUsage(pool);
- * const usage = { store: new PostgresUsageStore(pool) };
- * const tokens = new TokenService({ store: new PostgresTokenStore(pool), keys, prefix: 'acme', usage });
+ * Counts how tokens are used in a table of its own: to count a use never changes the row of a token. A batch is
+ * one statement, which commits as the host has set `synchronous_commit`.
  */
-export class PostgresUsageStore implements UsageStore {
+export class PostgresUsage implements UsageStore {
   readonly #session: Session;
   readonly #known = new KnownRows();
   readonly #statements: Readonly<Record<keyof ReturnType<typeof textsFor>, PostgresQuery>>;
 
-  /**
-   * Does not connect; the first call does.
-   *
-   * @throws {TokenError} `invalid_options`
-   */
-  constructor(pool: PostgresPool, options: PostgresUsageOptions = {}) {
-    const checked = readPool(pool);
-    const { deadlineMs = DEFAULT_DEADLINE_MS, prepare = true } = options;
-    readWholeNumber('deadlineMs', deadlineMs, [1, MAX_DEADLINE_MS]);
-    this.#session = new Session(checked, deadlineMs, USAGE);
-    this.#statements = statementsOf(textsFor(readUsageTable(options)), { prepare });
-    if (pool.listenerCount('error') === 0) pool.on('error', () => {});
+  constructor(session: Session, table: string, form: StatementForm) {
+    this.#session = session;
+    this.#statements = statementsOf(textsFor(table, guardOf(form)), form);
   }
 
   async add(batch: readonly UsageDelta[]): Promise<void> {
     const rows = rowsOf(batch);
     if (rows.length === 0) return;
     const isKnown = this.#known.missing(rows).length === 0;
-    const moved = await this.#session.run(this.#statements[isKnown ? 'addKnown' : 'add'], [
+    const moved = await this.#run(this.#statements[isKnown ? 'addKnown' : 'add'], [
       arrayText(rows, ({ id }) => quoted(id)),
       arrayText(rows, ({ scope }) => quoted(scope)),
       arrayText(rows, ({ uses }) => uses),
@@ -90,23 +56,23 @@ export class PostgresUsageStore implements UsageStore {
 
   async read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]> {
     if (ids.length === 0) return [];
-    const rows = await this.#session.run(this.#statements.read, [arrayText(ids, quoted)]);
+    const rows = await this.#run(this.#statements.read, [arrayText(ids, quoted)]);
     return usagesOf(ids, rows.map(rowIn));
   }
 
   async totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]> {
     if (ids.length === 0) return [];
-    const rows = await this.#session.run(this.#statements.totals, [arrayText(ids, quoted)]);
+    const rows = await this.#run(this.#statements.totals, [arrayText(ids, quoted)]);
     return totalsOf(ids, rows.flatMap(totalsIn));
   }
 
   async forget(ids: readonly TokenId[]): Promise<void> {
     this.#known.remove(ids);
-    if (ids.length > 0) await this.#session.run(this.#statements.forget, [ids]);
+    if (ids.length > 0) await this.#run(this.#statements.forget, [ids]);
   }
 
   async scan({ after = '', limit }: ScanQuery): Promise<CountedTokens> {
-    const rows = await this.#session.run(this.#statements.scan, [after, limit]);
+    const rows = await this.#run(this.#statements.scan, [after, limit]);
     return stepOf(
       rows.map((row) => (row as { readonly id: string }).id),
       limit,
@@ -119,11 +85,15 @@ export class PostgresUsageStore implements UsageStore {
    * @throws {TokenError} `store_unavailable`
    */
   async since(): Promise<Date> {
-    const [row] = await this.#session.run(this.#statements.since, []);
+    const [row] = await this.#run(this.#statements.since, []);
     if (row !== undefined) return new Date(rowIn(row).lastUsedAt);
     // Somebody has emptied the table: counts begin now.
-    await this.#session.run(this.#statements.begin, []);
+    await this.#run(this.#statements.begin, []);
     return this.since();
+  }
+
+  #run(query: PostgresQuery, values: readonly unknown[]): Promise<readonly unknown[]> {
+    return this.#session.run(query, values, USAGE);
   }
 }
 
@@ -161,9 +131,9 @@ function totalsIn(row: unknown): TotalsRow[] {
  */
 const BY_INDEX = `(uses >= 0 OR uses${' + 0'.repeat(100)} < 0)`;
 
-function textsFor(name: string) {
+function textsFor(name: string, guard: string) {
   const read = `SELECT json_build_array(id, scope, uses, last_used_at)::text AS cells FROM ${name}
-     WHERE ${ON_PRIMARY}`;
+     WHERE ${guard}`;
   return {
     add: addTo(name),
     addKnown: addKnownTo(name),
@@ -173,7 +143,7 @@ function textsFor(name: string) {
          SELECT id, sum(CASE scope WHEN '${REFUSALS}' THEN 0 ELSE uses END) AS uses,
            sum(CASE scope WHEN '${REFUSALS}' THEN uses ELSE 0 END) AS refusals,
            max(CASE scope WHEN '${REFUSALS}' THEN NULL ELSE last_used_at END) AS last_used_at
-         FROM ${name} WHERE ${ON_PRIMARY} AND id = ANY($1) AND ${BY_INDEX} GROUP BY id
+         FROM ${name} WHERE ${guard} AND id = ANY($1) AND ${BY_INDEX} GROUP BY id
        ) AS totals`,
     // Locks rows in the same order as `add`, so that the two cannot deadlock.
     forget: `WITH locked AS (
@@ -181,7 +151,7 @@ function textsFor(name: string) {
        )
        DELETE FROM ${name} AS counted USING locked
        WHERE counted.id = locked.id AND counted.scope = locked.scope`,
-    scan: `SELECT DISTINCT id FROM ${name} WHERE ${ON_PRIMARY} AND id > $1 ORDER BY id LIMIT $2`,
+    scan: `SELECT DISTINCT id FROM ${name} WHERE ${guard} AND id > $1 ORDER BY id LIMIT $2`,
     since: `${read} AND id = '' AND scope = ''`,
     begin: sinceSql(name),
   };

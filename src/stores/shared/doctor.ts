@@ -1,5 +1,6 @@
 import type { StoreFinding } from '../../ports/token-store.ts';
 import { systemClock } from '../../time/clock.ts';
+import { SCHEMA_OF_DEVELOPMENT, type SchemaMark, schemaState } from './schema-mark.ts';
 
 /** A weakness that a doctor looks for, in the facts that it has gathered. */
 export interface Check<Facts> {
@@ -32,4 +33,93 @@ export async function measureSkew<Answer>(
   const answeredAt = systemClock.now().getTime();
   const time = timeIn(answer);
   return { answer, skewMs: Math.round(Math.max(0, askedAt - time, time - answeredAt)) };
+}
+
+/** Facts that a database reports about its table of usage or of leases. */
+interface PartFacts {
+  readonly isThere: boolean;
+  /** The schema version that this code makes. */
+  readonly version: number;
+  /** Undefined if the table has no mark. */
+  readonly mark: SchemaMark | undefined;
+  /** The columns and indexes that it lacks, in words. */
+  readonly missing: readonly string[];
+  /** How many counts should have been purged; at most {@link MAX_OVERDUE}. @default 0 */
+  readonly overdue?: number;
+}
+
+/** The count of overdue rows stops here. */
+export const MAX_OVERDUE = 1001;
+
+/** A service purges every few hours, and keeps a count for an hour after its end. */
+const OVERDUE_MS = 86_400_000;
+
+const CURE = 'run tokenwright migrate, or call migrate()';
+
+/** What is at risk if the table of a part is missing, old, newer than this code or not whole. */
+const RISKS = {
+  usage: {
+    missing: 'uses of tokens can be neither counted nor shown: the table that counts them',
+    old: 'uses of tokens may be neither counted nor shown: the table that counts them',
+    newer: 'uses of tokens may be miscounted',
+    differs: 'calls that count uses of tokens may fail or read the whole table',
+  },
+  leases: {
+    missing: 'tokens with limited uses are refused: the table that counts them',
+    old: 'tokens with limited uses may be refused: the table that counts them',
+    newer: 'uses of limited tokens may be miscounted',
+    differs: 'calls that count the uses of limited tokens may fail or read the whole table',
+  },
+} as const;
+
+function checksOf(part: keyof typeof RISKS): readonly Check<PartFacts>[] {
+  const risk = RISKS[part];
+  const stateOf = ({ mark, version }: PartFacts) => mark && schemaState(mark, version);
+  return [
+    {
+      code: `${part}_missing`,
+      isFound: ({ isThere }) => !isThere,
+      message: () => `${risk.missing} does not exist; ${CURE}`,
+    },
+    {
+      code: `${part}_newer`,
+      isFound: (facts) => stateOf(facts) === 'newer',
+      message: () =>
+        `${risk.newer}: a later version of tokenwright changed the table that counts them in a way that this version does not know; upgrade tokenwright`,
+    },
+    {
+      code: `${part}_older`,
+      isFound: (facts) => stateOf(facts) === 'older',
+      message: () => `${risk.old} is of an earlier version; ${CURE}`,
+    },
+    {
+      code: `${part}_older`,
+      isFound: (facts) => stateOf(facts) === 'development',
+      message: () => `${risk.old} is too old: ${SCHEMA_OF_DEVELOPMENT}`,
+    },
+    {
+      code: `${part}_differ`,
+      isFound: ({ missing }) => missing.length > 0,
+      message: ({ missing }) =>
+        `${risk.differs}: it lacks ${missing.join(', ')}; add them as in migrationSql(), which tokenwright migrate --print shows`,
+    },
+    {
+      code: `${part}_not_purged`,
+      isFound: ({ overdue = 0 }) => overdue > 0,
+      message: ({ overdue }) => {
+        const count = overdue === MAX_OVERDUE ? `more than ${MAX_OVERDUE - 1}` : String(overdue);
+        return `the table that counts uses of limited tokens grows without end: ${count} of its rows ended more than a day ago, and no service removes them; let one run with upkeep(), as serve does unless --purge-after is off`;
+      },
+    },
+  ];
+}
+
+/** Reports the faults of a table beside that of the tokens. */
+export function partFindings(part: keyof typeof RISKS, facts: PartFacts): StoreFinding[] {
+  return findingsOf(checksOf(part), facts).map((finding) => ({ ...finding, part }));
+}
+
+/** Counts that ended before this should be gone, in milliseconds since 1970. */
+export function overdueBefore(): number {
+  return systemClock.now().getTime() - OVERDUE_MS;
 }

@@ -14,80 +14,89 @@ import { type KnownLists, ListMemory, type ListText } from './list-memory.ts';
 import { readWholeNumber } from './options.ts';
 import { type Pending, pendingText, readPending } from './pending.ts';
 
-/** In the order of {@link toValues}. The first two never change; `replace` leaves them out. */
-export const COLUMNS = [
-  'id',
-  'account',
-  'prefix',
-  'kid',
-  'digest',
-  'box',
-  'scopes',
-  'requested',
-  'created_at',
-  'expires_at',
-  'version',
-  'name',
-  'metadata',
-  'revoked_at',
-  'previous_digest',
-  'previous_until',
-  'suspended_at',
-  'scopes_changed_at',
-  'rotated_at',
-  'pending',
-  'limits',
-  'ancestors',
-  'parent',
-  'root',
-  'format',
-] as const;
+/** A value in a column: times as milliseconds, lists and metadata as JSON. */
+export type RowValue = string | number | Uint8Array | null;
 
-/** The columns of the first schema version. */
+interface ColumnSpec {
+  readonly type: 'text' | 'bytes' | 'integer';
+  readonly isNullable?: true;
+  /** The value of a record; null if undefined. */
+  readonly of: (record: TokenRecord) => RowValue | undefined;
+}
+
+/** The columns of a row, in their order. The first two never change; `replace` leaves them out. */
+export const COLUMN = {
+  id: { type: 'text', of: ({ id }) => id },
+  account: { type: 'text', of: ({ account }) => account },
+  prefix: { type: 'text', of: ({ prefix }) => prefix },
+  kid: { type: 'text', of: ({ kid }) => kid },
+  digest: { type: 'bytes', of: ({ digest }) => digest },
+  box: { type: 'bytes', isNullable: true, of: ({ box }) => box },
+  scopes: { type: 'text', of: ({ scopes }) => JSON.stringify(scopes) },
+  requested: { type: 'text', of: ({ requested }) => JSON.stringify(requested) },
+  created_at: { type: 'integer', of: ({ createdAt }) => createdAt.getTime() },
+  expires_at: { type: 'integer', of: ({ expiresAt }) => expiresAt.getTime() },
+  version: { type: 'integer', of: ({ version }) => version },
+  name: { type: 'text', isNullable: true, of: ({ name }) => name },
+  metadata: {
+    type: 'text',
+    isNullable: true,
+    of: ({ metadata }) => metadata && JSON.stringify(metadata),
+  },
+  revoked_at: { type: 'integer', isNullable: true, of: ({ revokedAt }) => revokedAt?.getTime() },
+  previous_digest: { type: 'bytes', isNullable: true, of: ({ previousDigest }) => previousDigest },
+  previous_until: {
+    type: 'integer',
+    isNullable: true,
+    of: ({ previousUntil }) => previousUntil?.getTime(),
+  },
+  suspended_at: {
+    type: 'integer',
+    isNullable: true,
+    of: ({ suspendedAt }) => suspendedAt?.getTime(),
+  },
+  scopes_changed_at: {
+    type: 'integer',
+    isNullable: true,
+    of: ({ scopesChangedAt }) => scopesChangedAt?.getTime(),
+  },
+  rotated_at: { type: 'integer', isNullable: true, of: ({ rotatedAt }) => rotatedAt?.getTime() },
+  pending: { type: 'text', isNullable: true, of: ({ pending }) => pendingText(pending) },
+  limits: { type: 'text', isNullable: true, of: ({ limits }) => limitsText(limits) },
+  ancestors: {
+    type: 'text',
+    isNullable: true,
+    of: ({ ancestors }) => ancestors && JSON.stringify(ancestors),
+  },
+  // Columns of their own, so that each database can have an index of them.
+  parent: { type: 'text', isNullable: true, of: ({ ancestors }) => ancestors?.at(-1) },
+  root: { type: 'text', isNullable: true, of: ({ ancestors }) => ancestors?.[0] },
+  format: { type: 'text', isNullable: true, of: ({ format }) => format },
+} as const satisfies Readonly<Record<string, ColumnSpec>>;
+
+export type Column = keyof typeof COLUMN;
+
+export const COLUMNS = /* @__PURE__ */ Object.keys(COLUMN) as readonly Column[];
+
+/** The columns of the first development version of SQLite, and those that later ones added. */
 export const FIRST_COLUMNS = /* @__PURE__ */ COLUMNS.slice(0, 16);
-/** The columns that later versions added. Each is null in a row that an earlier version inserted. */
 export const ADDED_COLUMNS = /* @__PURE__ */ COLUMNS.slice(16);
 
-export type Column = (typeof COLUMNS)[number];
+/** The position of each column in a row. */
+const AT = /* @__PURE__ */ Object.fromEntries(
+  COLUMNS.map((column, index) => [column, index]),
+) as Readonly<Record<Column, number>>;
 
 /** The positions of the lists in a row. */
 export const SCOPES = /* @__PURE__ */ COLUMNS.indexOf('scopes');
 export const REQUESTED = /* @__PURE__ */ COLUMNS.indexOf('requested');
 
-/** A value in a column: times as milliseconds, lists and metadata as JSON. */
-export type RowValue = string | number | Uint8Array | null;
-
 /** In the order of {@link COLUMNS}. */
 export function toValues(record: TokenRecord): RowValue[] {
-  return [
-    record.id,
-    record.account,
-    record.prefix,
-    record.kid,
-    record.digest,
-    record.box ?? null,
-    JSON.stringify(record.scopes),
-    JSON.stringify(record.requested),
-    record.createdAt.getTime(),
-    record.expiresAt.getTime(),
-    record.version,
-    record.name ?? null,
-    record.metadata === undefined ? null : JSON.stringify(record.metadata),
-    record.revokedAt?.getTime() ?? null,
-    record.previousDigest ?? null,
-    record.previousUntil?.getTime() ?? null,
-    record.suspendedAt?.getTime() ?? null,
-    record.scopesChangedAt?.getTime() ?? null,
-    record.rotatedAt?.getTime() ?? null,
-    pendingText(record.pending) ?? null,
-    limitsText(record.limits) ?? null,
-    record.ancestors === undefined ? null : JSON.stringify(record.ancestors),
-    // Columns of their own, so that each database can have an index of them.
-    record.ancestors?.at(-1) ?? null,
-    record.ancestors?.[0] ?? null,
-    record.format ?? null,
-  ];
+  return VALUES.map((of) => of(record) ?? null);
 }
+
+const VALUES = /* @__PURE__ */ COLUMNS.map((column) => COLUMN[column].of);
 
 /** The answer of a step that reads records in the order of their ids. */
 export function scanned(records: TokenRecord[], { limit }: ScanQuery): ScannedRecords {
@@ -146,7 +155,7 @@ export class RowReader {
    * @throws {TokenError} `store_corrupt`
    */
   readCells(cells: readonly unknown[], known?: KnownLists, state?: string): TokenRecord {
-    const id = text(cells[0], 'id') as TokenId;
+    const id = text(cells[AT.id], 'id') as TokenId;
     const { [SCOPES]: granted, [REQUESTED]: asked } = cells;
     const before = known ?? (isLongCell(granted) || isLongCell(asked) ? this.known(id) : undefined);
     const scopes = this.#readList(granted, 'scopes', before?.scopes);
@@ -163,28 +172,28 @@ export class RowReader {
     }
     return {
       id,
-      account: text(cells[1], 'account'),
-      prefix: text(cells[2], 'prefix'),
-      kid: text(cells[3], 'kid'),
-      digest: digest(cells[4], 'digest'),
-      box: optional(bytes, cells[5], 'box'),
+      account: text(cells[AT.account], 'account'),
+      prefix: text(cells[AT.prefix], 'prefix'),
+      kid: text(cells[AT.kid], 'kid'),
+      digest: digest(cells[AT.digest], 'digest'),
+      box: optional(bytes, cells[AT.box], 'box'),
       scopes: scopes.list,
       requested: requested.list,
-      createdAt: instant(cells[8], 'created_at'),
-      expiresAt: instant(cells[9], 'expires_at'),
-      version: integer(cells[10], 'version'),
-      name: optional(text, cells[11], 'name'),
-      metadata: optional(object, cells[12], 'metadata'),
-      revokedAt: optional(instant, cells[13], 'revoked_at'),
-      previousDigest: optional(digest, cells[14], 'previous_digest'),
-      previousUntil: optional(instant, cells[15], 'previous_until'),
-      suspendedAt: optional(instant, cells[16], 'suspended_at'),
-      scopesChangedAt: optional(instant, cells[17], 'scopes_changed_at'),
-      rotatedAt: optional(instant, cells[18], 'rotated_at'),
-      pending: optional(pending, cells[19], 'pending'),
-      limits: optional(limits, cells[20], 'limits'),
-      ancestors: ancestorsIn(cells[21], cells[22], cells[23]),
-      format: optional(text, cells[24], 'format'),
+      createdAt: instant(cells[AT.created_at], 'created_at'),
+      expiresAt: instant(cells[AT.expires_at], 'expires_at'),
+      version: integer(cells[AT.version], 'version'),
+      name: optional(text, cells[AT.name], 'name'),
+      metadata: optional(object, cells[AT.metadata], 'metadata'),
+      revokedAt: optional(instant, cells[AT.revoked_at], 'revoked_at'),
+      previousDigest: optional(digest, cells[AT.previous_digest], 'previous_digest'),
+      previousUntil: optional(instant, cells[AT.previous_until], 'previous_until'),
+      suspendedAt: optional(instant, cells[AT.suspended_at], 'suspended_at'),
+      scopesChangedAt: optional(instant, cells[AT.scopes_changed_at], 'scopes_changed_at'),
+      rotatedAt: optional(instant, cells[AT.rotated_at], 'rotated_at'),
+      pending: optional(pending, cells[AT.pending], 'pending'),
+      limits: optional(limits, cells[AT.limits], 'limits'),
+      ancestors: ancestorsIn(cells[AT.ancestors], cells[AT.parent], cells[AT.root]),
+      format: optional(text, cells[AT.format], 'format'),
     };
   }
 
@@ -301,8 +310,7 @@ function ancestorsIn(
   const agrees =
     isAncestors(value) &&
     text(parent, 'parent') === value.at(-1) &&
-    // A process of an earlier version inserts no root, until the record is written again.
-    (root === null || text(root, 'root') === value[0]);
+    text(root, 'root') === value[0];
   if (!agrees) throw corrupt('ancestors');
   return value;
 }

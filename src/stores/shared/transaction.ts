@@ -1,10 +1,14 @@
 import { TokenError } from '../../errors.ts';
+import type { EngineStore } from '../../ports/engine-store.ts';
 import type { TokenStore } from '../../ports/token-store.ts';
 
-/** The part of a store that works in a transaction of the host: no `watch`, `doctor` or `close`. */
+/**
+ * A store whose tokens are changed in a transaction of the host: no `watch`, `doctor` or `close`. Its usage and
+ * leases stay outside, so that a rollback gives no use back.
+ */
 export function storeInTransaction(
-  store: TokenStore & Required<Pick<TokenStore, 'scan'>>,
-): TokenStore {
+  store: EngineStore & Required<Pick<TokenStore, 'scan'>>,
+): EngineStore {
   return {
     insert: (record) => store.insert(record),
     count: (query) => store.count(query),
@@ -16,6 +20,8 @@ export function storeInTransaction(
     revokeAll: (account, at, limit) => store.revokeAll(account, at, limit),
     purge: (query) => store.purge(query),
     prune: (query) => store.prune(query),
+    usage: store.usage,
+    leases: store.leases,
     inTransaction: true,
   };
 }

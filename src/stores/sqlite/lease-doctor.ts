@@ -1,12 +1,12 @@
 import type { StoreFinding } from '../../ports/token-store.ts';
-import { leaseFindings, MAX_OVERDUE, overdueBefore } from '../shared/lease-doctor.ts';
+import { MAX_OVERDUE, overdueBefore, partFindings } from '../shared/doctor.ts';
 import { cellsOf, type SqliteHandle } from './client.ts';
 
 /** Looks for faults of a database of leases. One of another version does not open. */
 export function examineLeases(handle: SqliteHandle, byEnd: string): StoreFinding[] {
   const count = (sql: string) => Number(cellsOf(handle.prepare(sql).get())[0]);
   const index = count(`SELECT count(*) FROM pragma_index_list('leases') WHERE name = '${byEnd}'`);
-  return leaseFindings({
+  return partFindings('leases', {
     isThere: true,
     version: 1,
     mark: undefined,

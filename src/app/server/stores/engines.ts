@@ -35,13 +35,11 @@ interface Client {
 }
 
 const postgres: Engine = {
-  migrationSql: async (table) =>
-    sqlOfTables(await import('../../../stores/postgres/index.ts'), table),
-  async open({ url }, table) {
+  migrationSql: async (tables) =>
+    (await import('../../../stores/postgres/index.ts')).migrationSql({ tables }),
+  async open({ url }, tables) {
     const { default: pg } = await driver('pg', () => import('pg'));
     const engine = await import('../../../stores/postgres/index.ts');
-    const uses = { table: usageTable(table) };
-    const leases = { table: leaseTable(table) };
     const pool = new pg.Pool({
       connectionString: url,
       application_name: 'tokenwright',
@@ -50,30 +48,24 @@ const postgres: Engine = {
       statement_timeout: STATEMENT_MS,
       keepAlive: true,
     });
+    const store = new engine.PostgresTokenStore(pool, { tables });
     return {
-      store: new engine.PostgresTokenStore(pool, { table }),
-      usage: {
-        migrate: () => engine.migrateUsage(pool, uses),
-        open: () => new engine.PostgresUsageStore(pool, uses),
-      },
-      leases: {
-        migrate: () => engine.migrateLeases(pool, leases),
-        open: () => new engine.PostgresLeaseStore(pool, leases),
-      },
+      store,
+      usage: { open: () => store.usage },
+      leases: { open: () => store.leases },
       connect: async () => (await pool.connect()).release(),
-      migrate: () => engine.migrate(pool, { table }),
+      migrate: () => engine.migrate(pool, { tables }),
       end: () => pool.end(),
     };
   },
 };
 
 const mysql: Engine = {
-  migrationSql: async (table) => sqlOfTables(await import('../../../stores/mysql/index.ts'), table),
-  async open({ url }, table) {
+  migrationSql: async (tables) =>
+    (await import('../../../stores/mysql/index.ts')).migrationSql({ tables }),
+  async open({ url }, tables) {
     const { createPool } = await driver('mysql2', () => import('mysql2'));
     const engine = await import('../../../stores/mysql/index.ts');
-    const uses = { table: usageTable(table) };
-    const leases = { table: leaseTable(table) };
     const pool = createPool({
       uri: url,
       connectionLimit: POOL_CONNECTIONS,
@@ -81,21 +73,16 @@ const mysql: Engine = {
       connectTimeout: CONNECT_MS,
       enableKeepAlive: true,
     });
+    const store = new engine.MysqlTokenStore(pool, { tables });
     return {
-      store: new engine.MysqlTokenStore(pool, { table }),
-      usage: {
-        migrate: () => engine.migrateUsage(pool, uses),
-        open: () => new engine.MysqlUsageStore(pool, uses),
-      },
-      leases: {
-        migrate: () => engine.migrateLeases(pool, leases),
-        open: () => new engine.MysqlLeaseStore(pool, leases),
-      },
+      store,
+      usage: { open: () => store.usage },
+      leases: { open: () => store.leases },
       async connect() {
         const connection = await pool.promise().getConnection();
         connection.release();
       },
-      migrate: () => engine.migrate(pool, { table }),
+      migrate: () => engine.migrate(pool, { tables }),
       end: () => pool.promise().end(),
     };
   },
@@ -161,35 +148,6 @@ export const ENGINES: Readonly<Record<EngineName, Engine>> = {
 
 function driver<Module>(name: string, load: () => Promise<Module>): Promise<Module> {
   return optionalPackage(name, 'a store of this kind', load);
-}
-
-type TableSql = (options: { readonly table: string | undefined }) => string;
-
-interface SqlEngine {
-  readonly migrationSql: TableSql;
-  readonly usageMigrationSql: TableSql;
-  readonly leaseMigrationSql: TableSql;
-}
-
-function sqlOfTables(
-  { migrationSql, usageMigrationSql, leaseMigrationSql }: SqlEngine,
-  table: string | undefined,
-): string {
-  return [
-    migrationSql({ table }),
-    usageMigrationSql({ table: usageTable(table) }),
-    leaseMigrationSql({ table: leaseTable(table) }),
-  ].join('\n');
-}
-
-/** The table of usage beside a table of tokens; by default, the one that the library takes. */
-function usageTable(tokens: string | undefined): string | undefined {
-  return tokens === undefined ? undefined : `${tokens}_usage`;
-}
-
-/** The table of leases beside a table of tokens; by default, the one that the library takes. */
-function leaseTable(tokens: string | undefined): string | undefined {
-  return tokens === undefined ? undefined : `${tokens}_leases`;
 }
 
 function pauseMs(attempt: number): number {
