@@ -1,12 +1,11 @@
 // Lets the canary sit in every test: one in which something secret was shown fails.
 import { afterEach, vi } from 'vitest';
-import { learn, listen, takeFindings } from './canary.ts';
+import { begin, takeFindings } from './canary.ts';
 
 // For tests that move the time of the library.
 vi.mock('../src/time/timers.ts', () => import('./live-timers.ts'));
 
-learn();
-listen();
+begin();
 
 afterEach(() => {
   const [finding] = takeFindings();

@@ -53,9 +53,20 @@ const errors: Error[] = [];
 const inspected: object[] = [];
 let isMuted = false;
 let isUnseen = false;
+let hasBegun = false;
+
+/** Begins to learn and to listen; for another file in the same process, anew with what it makes itself. */
+export function begin(): void {
+  for (const list of [secrets, keys, passwords]) list.clear();
+  for (const list of [findings, errors, inspected]) list.length = 0;
+  if (hasBegun) return;
+  hasBegun = true;
+  learn();
+  listen();
+}
 
 /** Learns keys and passwords from what is asked of `node:crypto`, and secrets from their tags. */
-export function learn(): void {
+function learn(): void {
   // The module itself, whose members can be exchanged; its imports follow.
   const crypto = createRequire(import.meta.url)('node:crypto') as typeof nodeCrypto;
   wrap(crypto, 'hkdfSync', (derive, [, bytes]) => {
@@ -79,7 +90,7 @@ export function learn(): void {
 }
 
 /** Looks through whatever comes out from now on. */
-export function listen(): void {
+function listen(): void {
   class Listened extends Error {
     constructor(...args: ConstructorParameters<typeof Error>) {
       super(...args);

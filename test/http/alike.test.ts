@@ -4,6 +4,7 @@ import { generateKey, MemoryTokenStore, TokenService } from '../../src/index.ts'
 import { ScopeCatalog } from '../../src/scope/index.ts';
 import { manualClock } from '../../src/testing/index.ts';
 import { RecordingStore } from '../support.ts';
+import { quickScrypt } from './sign-in/scrypt.ts';
 import {
   basic,
   bytesOf,
@@ -120,6 +121,7 @@ describe('a token that the account does not own', () => {
 
 describe('wrong credentials', () => {
   it('get the same answer for known and unknown users and never reach the store', async () => {
+    quickScrypt();
     const store = new RecordingStore();
     const authenticate = fixedAccounts([{ username: 'ada', password: PASSWORD }]);
     const { call } = setUp({ store, authenticate });

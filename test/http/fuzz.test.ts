@@ -6,6 +6,7 @@ import {
   type GuardNeed,
   type GuardOutcome,
 } from '../../src/http/index.ts';
+import { runs } from '../laws.ts';
 import {
   basic,
   CATALOG,
@@ -16,10 +17,6 @@ import {
   readAnswer,
   setUp,
 } from './support.ts';
-
-/** Requests for each property. For more: `FUZZ_RUNS=100000 vitest run … test/http/fuzz.test.ts`. */
-const numRuns = Number(process.env['FUZZ_RUNS'] ?? 2000);
-const TIMEOUT_MS = 30_000 + numRuns * 10;
 
 const rejections: unknown[] = [];
 const note = (reason: unknown) => rejections.push(reason);
@@ -188,133 +185,121 @@ function toRequest({ method, path, headers, body, how }: Parts): Request | undef
 }
 
 describe('an arbitrary request', () => {
-  it(
-    'gets an answer of the service in the envelope and never a 5xx',
-    async () => {
-      const { setup, words, value } = await known();
-      const statuses = new Set<number>();
-      // Random requests of an account are seldom right, and seldom wrong in their body alone.
-      const headers: Parts['headers'] = [
-        ['authorization', basic('ada')],
-        ['content-type', 'application/json'],
-      ];
-      const right: Parts = { method: 'GET', path: '/scopes', headers, body: undefined, how: 0 };
+  it('gets an answer of the service in the envelope and never a 5xx', async () => {
+    const { setup, words, value } = await known();
+    const statuses = new Set<number>();
+    // Random requests of an account are seldom right, and seldom wrong in their body alone.
+    const headers: Parts['headers'] = [
+      ['authorization', basic('ada')],
+      ['content-type', 'application/json'],
+    ];
+    const right: Parts = { method: 'GET', path: '/scopes', headers, body: undefined, how: 0 };
 
-      await fc.assert(
-        fc.asyncProperty(parts(words, value), async (made) => {
-          const request = toRequest(made);
-          if (request === undefined) return;
-          const answer = await readAnswer(await setup.handler(request));
-          statuses.add(answer.status);
-          expect(answer.status).toBeLessThan(500);
-          if (answer.status === 200 || answer.text === '') {
-            expectHeaders({ ...answer, text: '' });
-            expect(answer.body['success'] ?? true).toBe(true);
-          } else expectFailure(answer, answer.body['code'] as Code);
-        }),
-        {
-          numRuns,
-          examples: [[right], [{ ...right, method: 'POST', path: '/token', body: '{' }]],
-        },
-      );
+    await fc.assert(
+      fc.asyncProperty(parts(words, value), async (made) => {
+        const request = toRequest(made);
+        if (request === undefined) return;
+        const answer = await readAnswer(await setup.handler(request));
+        statuses.add(answer.status);
+        expect(answer.status).toBeLessThan(500);
+        if (answer.status === 200 || answer.text === '') {
+          expectHeaders({ ...answer, text: '' });
+          expect(answer.body['success'] ?? true).toBe(true);
+        } else expectFailure(answer, answer.body['code'] as Code);
+      }),
+      {
+        ...runs(2),
+        examples: [[right], [{ ...right, method: 'POST', path: '/token', body: '{' }]],
+      },
+    );
 
-      // Control: the requests are not so wild that they all fail in the same way.
-      for (const status of [200, 400, 401, 404, 405]) expect(statuses).toContain(status);
-    },
-    TIMEOUT_MS,
-  );
+    // Control: the requests are not so wild that they all fail in the same way.
+    for (const status of [200, 400, 401, 404, 405]) expect(statuses).toContain(status);
+  });
 
-  it(
-    'gets JSON or an empty body and never a 5xx when every feature is on',
-    async () => {
-      const { words, value } = await known();
-      const { handler } = setUp({
-        introspection: { authenticate: ({ username }) => (username === 'ada' ? 'ada' : null) },
-        revocation: true,
-        acceptLegacyBody: true,
-        pathTokens: 'id-only',
-        limiter: { waitSeconds: () => 0, failed: () => 0, succeeded: () => {} },
-        clientAddress: () => '192.0.2.1',
-      });
-      const all = [...words, 'introspect', 'revoke', 'openapi.json', 'docs'];
+  it('gets JSON or an empty body and never a 5xx when every feature is on', async () => {
+    const { words, value } = await known();
+    const { handler } = setUp({
+      introspection: { authenticate: ({ username }) => (username === 'ada' ? 'ada' : null) },
+      revocation: true,
+      acceptLegacyBody: true,
+      pathTokens: 'id-only',
+      limiter: { waitSeconds: () => 0, failed: () => 0, succeeded: () => {} },
+      clientAddress: () => '192.0.2.1',
+    });
+    const all = [...words, 'introspect', 'revoke', 'openapi.json', 'docs'];
 
-      await fc.assert(
-        fc.asyncProperty(parts(all, value), fc.boolean(), async (made, isForm) => {
-          const type: [string, string] = ['content-type', 'application/x-www-form-urlencoded'];
-          const request = toRequest(isForm ? { ...made, headers: [type, ...made.headers] } : made);
-          if (request === undefined) return;
-          const response = await handler(request);
-          expect(response.status).toBeLessThan(500);
-          const body = await response.text();
-          if (body !== '') expect(() => JSON.parse(body)).not.toThrow();
-        }),
-        { numRuns },
-      );
-    },
-    TIMEOUT_MS,
-  );
+    await fc.assert(
+      fc.asyncProperty(parts(all, value), fc.boolean(), async (made, isForm) => {
+        const type: [string, string] = ['content-type', 'application/x-www-form-urlencoded'];
+        const request = toRequest(isForm ? { ...made, headers: [type, ...made.headers] } : made);
+        if (request === undefined) return;
+        const response = await handler(request);
+        expect(response.status).toBeLessThan(500);
+        const body = await response.text();
+        if (body !== '') expect(() => JSON.parse(body)).not.toThrow();
+      }),
+      runs(2),
+    );
+  });
 
-  it(
-    'is accepted by the guard or refused with 400, 401 or 403 in the envelope',
-    async () => {
-      const { setup, id, value } = await known();
-      const guard = bearerGuard({ tokens: setup.tokens, domain: 'shop.example' });
-      const outcomes = new Set<string>();
-      const expectOutcome = async (request: GuardedRequest, need?: GuardNeed) => {
-        const outcome: GuardOutcome = await guard(request, need);
-        if (outcome.ok) {
-          outcomes.add('ok');
-          expect(outcome.token).toMatchObject({ account: 'ada', scopes: [ORDERS] });
-          return;
-        }
-        outcomes.add(outcome.reason);
-        const { status, headers, body, text: shown } = await readAnswer(outcome.response);
-        expect([400, 401, 403]).toContain(status);
-        expect(headers.get('www-authenticate')).toMatch(/^Bearer realm="shop\.example"/);
-        if (shown !== '') expect(body).toMatchObject({ success: false, data: null });
-      };
-
-      await fc.assert(
-        fc.asyncProperty(
-          parts([id, value, 'orders', '7', '.', '..', '%2e'], value),
-          fc.option(text, { nil: undefined }),
-          async (made, target) => {
-            const request = toRequest(made);
-            if (request !== undefined) await expectOutcome(request);
-            // As Node passes it: not normalized by Fetch, and with header names in any case.
-            await expectOutcome({
-              method: made.method,
-              url: made.path,
-              headers: Object.fromEntries(made.headers),
-              rawHeaders: made.headers.flat(),
-              ...(target !== undefined && { originalUrl: target }),
-            });
-            if (target !== undefined) {
-              await expectOutcome({ method: 'GET', url: '/', headers: {} }, { target });
-            }
-          },
-        ),
-        {
-          numRuns,
-          examples: [
-            [
-              {
-                method: 'GET',
-                path: '/orders/7',
-                headers: [['authorization', `Bearer ${value}`]],
-                body: undefined,
-                how: 0,
-              },
-              undefined,
-            ],
-          ],
-        },
-      );
-
-      for (const outcome of ['ok', 'missing', 'malformed', 'insufficient_scope']) {
-        expect(outcomes).toContain(outcome);
+  it('is accepted by the guard or refused with 400, 401 or 403 in the envelope', async () => {
+    const { setup, id, value } = await known();
+    const guard = bearerGuard({ tokens: setup.tokens, domain: 'shop.example' });
+    const outcomes = new Set<string>();
+    const expectOutcome = async (request: GuardedRequest, need?: GuardNeed) => {
+      const outcome: GuardOutcome = await guard(request, need);
+      if (outcome.ok) {
+        outcomes.add('ok');
+        expect(outcome.token).toMatchObject({ account: 'ada', scopes: [ORDERS] });
+        return;
       }
-    },
-    TIMEOUT_MS,
-  );
+      outcomes.add(outcome.reason);
+      const { status, headers, body, text: shown } = await readAnswer(outcome.response);
+      expect([400, 401, 403]).toContain(status);
+      expect(headers.get('www-authenticate')).toMatch(/^Bearer realm="shop\.example"/);
+      if (shown !== '') expect(body).toMatchObject({ success: false, data: null });
+    };
+
+    await fc.assert(
+      fc.asyncProperty(
+        parts([id, value, 'orders', '7', '.', '..', '%2e'], value),
+        fc.option(text, { nil: undefined }),
+        async (made, target) => {
+          const request = toRequest(made);
+          if (request !== undefined) await expectOutcome(request);
+          // As Node passes it: not normalized by Fetch, and with header names in any case.
+          await expectOutcome({
+            method: made.method,
+            url: made.path,
+            headers: Object.fromEntries(made.headers),
+            rawHeaders: made.headers.flat(),
+            ...(target !== undefined && { originalUrl: target }),
+          });
+          if (target !== undefined) {
+            await expectOutcome({ method: 'GET', url: '/', headers: {} }, { target });
+          }
+        },
+      ),
+      {
+        ...runs(2),
+        examples: [
+          [
+            {
+              method: 'GET',
+              path: '/orders/7',
+              headers: [['authorization', `Bearer ${value}`]],
+              body: undefined,
+              how: 0,
+            },
+            undefined,
+          ],
+        ],
+      },
+    );
+
+    for (const outcome of ['ok', 'missing', 'malformed', 'insufficient_scope']) {
+      expect(outcomes).toContain(outcome);
+    }
+  });
 });

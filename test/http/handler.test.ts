@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { tokenHandler } from '../../src/http/index.ts';
 import { isTokenError, MemoryTokenStore, TokenError, TokenService } from '../../src/index.ts';
 import { withFaults } from '../../src/testing/index.ts';
+import { runs } from '../laws.ts';
 import { ALL_METHODS, RecordingStore } from '../support.ts';
 import {
   basic,
@@ -1232,7 +1233,7 @@ describe('any request', () => {
       fc.asyncProperty(arbitraryRequest([id, value, UNKNOWN_ID]), async (request) => {
         await expectEnvelope(setup, request);
       }),
-      { numRuns: 1500 },
+      runs(1.5),
     );
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { failureLimiter, fixedAccounts, type SignIn } from '../../src/http/index.ts';
 import { generateKey, TokenError } from '../../src/index.ts';
 import { RecordingStore } from '../support.ts';
-import { watchScrypt } from './sign-in/scrypt.ts';
+import { quickScrypt } from './sign-in/scrypt.ts';
 import {
   asForm,
   basic,
@@ -376,7 +376,7 @@ describe('the credentials of a resource server', () => {
   });
 
   it('cost one hash when they are encoded and remembered, and as much for an unknown user', async () => {
-    const scrypt = watchScrypt();
+    const scrypt = quickScrypt();
     const password = 'p@ss word';
     const { ask } = serving({
       introspection: { authenticate: fixedAccounts([{ username: 'shop', password }]) },

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AddressBlocks, parseAddress, readBlock } from '../../src/limits/addresses.ts';
 import { CompiledBlocks } from '../../src/limits/blocks.ts';
+import { runs } from '../laws.ts';
 
 /** A block as a token stores it, or why it is refused. */
 function blockOf(text: string): string {
@@ -142,7 +143,6 @@ describe('AddressBlocks', () => {
   );
 
   it('agree with arithmetic for random blocks, addresses and spellings', () => {
-    const runs = Number(process.env['ADDRESS_RUNS'] ?? 3000);
     fc.assert(
       fc.property(
         fc.array(anyBlock(), { minLength: 1, maxLength: 5 }),
@@ -159,7 +159,7 @@ describe('AddressBlocks', () => {
           ).toBe(expected);
         },
       ),
-      { numRuns: runs },
+      runs(3),
     );
   });
 });

@@ -41,7 +41,7 @@ function tests(
   [variable, cases]: readonly [variable: string, cases: number],
   more: { project?: string; isAlone?: boolean; servers?: boolean; only?: string } = {},
 ): Job {
-  const { project = 'tests', isAlone = false, servers = false, only } = more;
+  const { project = '!laws', isAlone = false, servers = false, only } = more;
   const name = files.length === 1 ? (files[0] as string).replace('.test.ts', '') : part;
   const args = [
     join(root, 'node_modules/vitest/vitest.mjs'),
@@ -68,21 +68,21 @@ const LONGEST: readonly string[] = ['http', 'forms', 'cursors'];
 const faults = { project: 'faults', isAlone: true };
 
 const JOBS: readonly Job[] = [
-  tests('laws', ['scope'], ['LAW_RUNS', 100_000]),
+  tests('laws', ['scope'], ['LAW_RUNS', 100_000], { project: 'laws' }),
   ...fuzzers.toSorted((a, b) => LONGEST.indexOf(b.name) - LONGEST.indexOf(a.name)),
-  tests('properties', ['http/fuzz.test.ts'], ['FUZZ_RUNS', 100_000]),
-  tests('schedules', ['records/reader.test.ts'], ['SCHEDULES', 100_000], {
+  tests('properties', ['http/fuzz.test.ts'], ['LAW_RUNS', 50_000]),
+  tests('schedules', ['records/reader.test.ts'], ['LAW_RUNS', 50_000], {
     only: 'no interleaving',
   }),
-  tests('rotations', ['service/rotation.test.ts'], ['SCHEDULES', 100_000], { only: 'no schedule' }),
+  tests('rotations', ['service/rotation.test.ts'], ['LAW_RUNS', 200_000], { only: 'no schedule' }),
   tests('rotations', ['stores/rotation.test.ts'], ['ENGINE_SCHEDULES', 500], {
     only: 'no schedule',
     servers: true,
   }),
-  tests('lineages', ['service/lineage.test.ts'], ['SCHEDULES', 100_000], {
+  tests('lineages', ['service/lineage.test.ts'], ['LAW_RUNS', 500_000], {
     only: 'never outlive',
   }),
-  tests('lineages', ['service/lineage-scopes.test.ts'], ['LAW_RUNS', 100_000]),
+  tests('lineages', ['service/lineage-scopes.test.ts'], ['LAW_RUNS', 500_000]),
   tests('lineages', ['stores/lineage.test.ts'], ['ENGINE_SCHEDULES', 200], { servers: true }),
   tests('lineages', ['service/lineage-revocation.test.ts'], ['DESCENDANTS', 10_000]),
   tests('lineages', ['stores/lineage-revocation.test.ts'], ['DESCENDANTS', 10_000], {
@@ -97,8 +97,8 @@ const JOBS: readonly Job[] = [
   tests('kill', ['faults/kill.test.ts'], ['KILL_CYCLES', 500], faults),
   tests('kill', ['faults/rotation.test.ts'], ['KILL_CYCLES', 500], faults),
   tests('kill', ['faults/kill-server.test.ts'], ['KILL_CYCLES', 20], { ...faults, servers: true }),
-  tests('limits', ['limits/addresses.test.ts'], ['ADDRESS_RUNS', 100_000], { only: 'arithmetic' }),
-  tests('limits', ['limits/leases.test.ts'], ['SCHEDULES', 100_000], { only: 'never use more' }),
+  tests('limits', ['limits/addresses.test.ts'], ['LAW_RUNS', 30_000], { only: 'arithmetic' }),
+  tests('limits', ['limits/leases.test.ts'], ['LAW_RUNS', 50_000], { only: 'never use more' }),
   tests('limits', ['faults/limits.test.ts'], ['LIMIT_SCHEDULES', 200], {
     ...faults,
     servers: true,

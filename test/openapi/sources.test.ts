@@ -17,7 +17,6 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { isTokenError } from '../../src/errors.ts';
 import { catalogFromOpenApi, readOpenApi } from '../../src/openapi/index.ts';
-import { SORTED, slopeOfCalls } from '../growth.ts';
 import { entries, refusal } from './support.ts';
 
 const PARSER = '@apidevtools/swagger-parser';
@@ -551,39 +550,6 @@ describe('many servers and many operations', () => {
 });
 
 describe('a big document', () => {
-  /** A document with this many paths and densely linked schemas; 2,000 paths make about 2 MB. */
-  function big(paths: number): object {
-    const property = (i: number) => ({ $ref: `#/components/schemas/s${i % 100}` });
-    const schema = (i: number) => ({ properties: { a: property(i + 1), b: property(i * 7) } });
-    const operation = { description: 'x'.repeat(400), responses: { 200: { schema: property(1) } } };
-    const item = (i: number) =>
-      i % 2 === 0
-        ? { $ref: `#/components/pathItems/i${i % 10}` }
-        : { get: operation, put: operation };
-    const pathItems = Object.fromEntries(
-      Array.from({ length: 10 }, (_, i) => [`i${i}`, { get: operation, 'x-filler': schema(i) }]),
-    );
-    return {
-      ...SHOP,
-      paths: Object.fromEntries(Array.from({ length: paths }, (_, i) => [`/p${i}/{id}`, item(i)])),
-      components: {
-        pathItems,
-        schemas: Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`s${i}`, schema(i)])),
-      },
-    };
-  }
-
-  it('with twice the paths costs about twice as much', { timeout: 60_000 }, async () => {
-    expect(JSON.stringify(big(2000)).length).toBeGreaterThan(1_000_000);
-    expect(await entries(big(2000))).toHaveLength(3000);
-    const surface = async (paths: number) => {
-      const document = big(paths);
-      return () => entries(document);
-    };
-
-    expect(await slopeOfCalls(surface, [4000, 16_000], SORTED)).toBeLessThan(SORTED);
-  });
-
   it('is read even if it is YAML whose aliases would expand without end', async () => {
     const bomb = Array.from({ length: 40 }, (_, i) =>
       i === 0 ? 'a0: &a0 [x]' : `a${i}: &a${i} [*a${i - 1}, *a${i - 1}]`,

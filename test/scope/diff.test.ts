@@ -11,10 +11,7 @@ import {
   type ScopeRequest,
   ScopeSet,
 } from '../../src/scope/index.ts';
-import { slopeOf } from '../growth.ts';
-
-/** Leaves room for sorting and for memory that outgrows the caches; quadratic work is near 2. */
-const MAX_SLOPE = 1.6;
+import { runs } from '../laws.ts';
 
 const A = 'GET:shop.example/a';
 const B = 'GET:shop.example/b';
@@ -23,9 +20,6 @@ const LIST = 'GET:shop.example/a$';
 const ITEM = 'GET:shop.example/a/{}$';
 const EXPORT = 'GET:shop.example/a/export$';
 const ITEMS = 'GET:shop.example/a/{}/items$';
-
-const RUNS = Number(process.env['LAW_RUNS'] ?? 1000);
-const timeout = 30_000 + 100 * RUNS;
 
 function token(scopes: readonly string[], requested: readonly string[] = scopes): TokenScopes {
   return { id: 't', scopes, requested };
@@ -249,7 +243,7 @@ describe('catalogDiff', () => {
     },
   );
 
-  it('agrees with a naive implementation of the definition', { timeout }, () => {
+  it('agrees with a naive implementation of the definition', () => {
     fc.assert(
       fc.property(catalogs, catalogs, scopeLists, scopeLists, (before, after, held, requested) => {
         const expected = naiveDiff(before, after, held, requested);
@@ -264,11 +258,11 @@ describe('catalogDiff', () => {
           ...(tokens.length === 0 && { kept: [] }),
         });
       }),
-      { numRuns: RUNS },
+      runs(),
     );
   });
 
-  it('reports every request that a token loses or gains', { timeout }, () => {
+  it('reports every request that a token loses or gains', () => {
     const [few, fewScopes] = [catalogs.map(inUniverse), scopeLists.map(inUniverse)];
     fc.assert(
       fc.property(few, few, fewScopes, fewScopes, (before, after, held, requested) => {
@@ -308,7 +302,7 @@ describe('catalogDiff', () => {
           .toArray();
         if (isClosed) expect(reported.filter((one) => !witnesses.has(one))).toEqual([]);
       }),
-      { numRuns: RUNS / 2 },
+      runs(0.5),
     );
   });
 
@@ -337,23 +331,6 @@ describe('catalogDiff', () => {
     const error = thrownBy(() => catalogDiff([A], [A], options as never));
     expect(error).toSatisfy(isTokenError);
     expect(error).toMatchObject({ code: 'invalid_options' });
-  });
-
-  it('costs about twice as much for twice the entries and twice the tokens', {
-    timeout: 60_000,
-  }, () => {
-    const surface = (count: number) => {
-      const list = (from: number) =>
-        Array.from({ length: count }, (_, i) => `GET:h${i % 7}.shop.example/v1/p${from + i}`);
-      const [before, after] = [list(0), list(count / 10)];
-      const at = (i: number) => before[i % count] ?? '';
-      const tokens = Array.from({ length: count }, (_, i) =>
-        token([at(i), at(i * 7 + 1), at(i * 31 + 5)], [at(i), `*:*.shop.example/v1/p${i * 3}`]),
-      );
-      return () => catalogDiff(before, after, { tokens });
-    };
-
-    expect(slopeOf(surface, [3000, 12_000], MAX_SLOPE)).toBeLessThan(MAX_SLOPE);
   });
 });
 

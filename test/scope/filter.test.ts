@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { scopeFilter } from '../../src/scope/filter.ts';
 import { parseScope } from '../../src/scope/grammar.ts';
 import { ScopeSet } from '../../src/scope/set.ts';
-import { anyScope, crossingScope, LAW, manyScopes, someScopes, threeScopes } from './support.ts';
+import { runs } from '../laws.ts';
+import { anyScope, crossingScope, manyScopes, someScopes, threeScopes } from './support.ts';
 
 const overlaps = (scope: string, held: readonly string[]): boolean =>
   scopeFilter(parseScope(scope), 'overlaps')(held);
@@ -78,7 +79,7 @@ describe('scopeFilter', () => {
         expect(overlaps(scope, held)).toBe(set.overlaps(scope));
         expect(covers(scope, held)).toBe(set.covers(scope));
       }),
-      LAW,
+      runs(),
     );
   });
 
@@ -90,7 +91,7 @@ describe('scopeFilter', () => {
         expect(overlaps(scope, held)).toBe(set.overlaps(scope));
         expect(covers(scope, held)).toBe(set.covers(scope));
       }),
-      LAW,
+      runs(),
     );
   });
 
@@ -104,7 +105,7 @@ describe('scopeFilter', () => {
           }
         }
       }),
-      LAW,
+      runs(),
     );
   });
 
@@ -138,7 +139,7 @@ describe('scopeFilter', () => {
         expect(overlaps(scope, texts)).toBe(false);
         expect(covers(scope, texts)).toBe(false);
       }),
-      LAW,
+      runs(),
     );
   });
 });

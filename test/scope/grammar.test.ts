@@ -12,7 +12,8 @@ import {
   safeParseScope,
   toScope,
 } from '../../src/scope/grammar.ts';
-import { anyScope, hostile, LAW, revoked } from './support.ts';
+import { runs } from '../laws.ts';
+import { anyScope, hostile, revoked } from './support.ts';
 
 type Outcome = ScopeErrorCode | 'ok';
 
@@ -110,7 +111,7 @@ describe('parseScope', () => {
         expect(scope.toString()).toBe(text);
         expect(parseScope(scope.toString())).toEqual(scope);
       }),
-      LAW,
+      runs(),
     );
   });
 });
@@ -152,7 +153,7 @@ describe('safeParseScope', () => {
       fc.property(fc.oneof(fc.anything({ withProxy: true } as object), fc.string()), (value) => {
         expect(() => safeParseScope(value)).not.toThrow();
       }),
-      LAW,
+      runs(),
     );
   });
 
@@ -699,7 +700,7 @@ describe('safeParseScope', () => {
       fc.property(nearlyScope, (text) => {
         expect(outcome(text) === 'ok').toBe(isInGrammar(text));
       }),
-      { numRuns: LAW.numRuns * 5 },
+      runs(5),
     );
   });
 
@@ -725,9 +726,9 @@ describe('safeParseScope', () => {
         // A repair must neither turn a literal `$` into the closing mark nor lose the mark.
         expect(suggestion.endsWith('$')).toBe(text.endsWith('$'));
       }),
-      { numRuns: LAW.numRuns * 5 },
+      runs(5),
     );
-    expect(suggested).toBeGreaterThan(LAW.numRuns / 20);
+    expect(suggested).toBeGreaterThan(runs(0.05).numRuns);
   });
 });
 

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
+import { catalogDiff } from '../../src/openapi/index.ts';
 import { scopeFilter } from '../../src/scope/filter.ts';
 import { isScope } from '../../src/scope/grammar.ts';
 import {
@@ -697,6 +698,28 @@ describe('the cost of correcting a request with a growing catalog', () => {
     });
 
     expect(slope).toBeLessThan(FLAT);
+  });
+});
+
+describe('the difference of two catalogs', () => {
+  /** Leaves room for sorting and for memory that outgrows the caches; quadratic work is near 2. */
+  const MAX_SLOPE = 1.6;
+
+  it('costs about twice as much for twice the entries and twice the tokens', () => {
+    const surface: Surface = (count) => {
+      const list = (from: number) =>
+        Array.from({ length: count }, (_, i) => `GET:h${i % 7}.shop.example/v1/p${from + i}`);
+      const [before, after] = [list(0), list(count / 10)];
+      const at = (i: number) => before[i % count] ?? '';
+      const tokens = Array.from({ length: count }, (_, i) => ({
+        id: 't',
+        scopes: [at(i), at(i * 7 + 1), at(i * 31 + 5)],
+        requested: [at(i), `*:*.shop.example/v1/p${i * 3}`],
+      }));
+      return () => catalogDiff(before, after, { tokens });
+    };
+
+    expect(slopeOf(surface, [3000, 12_000], MAX_SLOPE)).toBeLessThan(MAX_SLOPE);
   });
 });
 

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import * as scope from '../../src/scope/index.ts';
-import { hostile, LAW, revoked } from './support.ts';
+import { runs } from '../laws.ts';
+import { hostile, revoked } from './support.ts';
 
 const { ScopeCatalog, ScopeError, ScopeSet } = scope;
 
@@ -240,7 +241,7 @@ describe('every call of tokenwright/scope', () => {
           expect(outcomeOf(name, call, all.map(unfold)), name).toBe('as promised');
         }
       }),
-      LAW,
+      runs(),
     );
   });
 });

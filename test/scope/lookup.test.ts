@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { ScopeSet } from '../../src/scope/set.ts';
-import { heapBytes, LAW } from './support.ts';
+import { runs } from '../laws.ts';
+import { heapBytes } from './support.ts';
 
 type Compiling = typeof import('../../src/scope/lookup.ts');
 type Matching = typeof import('../../src/scope/set.ts');
@@ -84,7 +85,7 @@ describe('scopes whose hashes collide', () => {
           asked.map((scope) => set.coverOf(scope)?.toString()),
         );
       }),
-      LAW,
+      runs(),
     );
   });
 });

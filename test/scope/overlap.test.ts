@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { covers, overlaps } from '../../src/scope/algebra.ts';
 import { FIRST_SEGMENT, parseScope, type Scope } from '../../src/scope/grammar.ts';
 import { OverlapIndex, patternsOf } from '../../src/scope/overlap.ts';
-import { anyScope, crossingScope, LAW } from './support.ts';
+import { runs } from '../laws.ts';
+import { anyScope, crossingScope } from './support.ts';
 
 const RELATIONS = {
   overlapping: overlaps,
@@ -74,7 +75,7 @@ describe('OverlapIndex.find', () => {
           expect(index.find(relation, patternsOf(one), 1)).toEqual(expected.slice(0, 1));
         }
       }),
-      LAW,
+      runs(),
     );
   });
 

@@ -9,7 +9,8 @@ import { atOnce } from '../../src/scope/steps.ts';
 const removedNow = (...lists: Parameters<typeof removingScopes>) =>
   atOnce(removingScopes(...lists));
 
-import { anyScope, concreteScope, crossingScope, LAW, manyScopes, threeScopes } from './support.ts';
+import { runs } from '../laws.ts';
+import { anyScope, concreteScope, crossingScope, manyScopes, threeScopes } from './support.ts';
 
 function remove(
   held: readonly string[],
@@ -118,7 +119,7 @@ describe('removeScopes', () => {
       fc.property(manyScopes, manyScopes, manyScopes, (held, requested, removed) => {
         expect(remove(held, requested, removed)).toEqual(removeEach(held, requested, removed));
       }),
-      LAW,
+      runs(),
     );
   });
 
@@ -128,7 +129,7 @@ describe('removeScopes', () => {
       fc.property(crossing, crossing, fc.array(crossingScope(), { maxLength: 4 }), (...all) => {
         expect(remove(...all)).toEqual(removeEach(...all));
       }),
-      LAW,
+      runs(),
     );
   });
 
@@ -138,7 +139,7 @@ describe('removeScopes', () => {
       fc.property(held, manyScopes, fc.array(anyScope, { maxLength: 3 }), (all, asked, removed) => {
         expect(remove(all, asked, removed)).toEqual(removeEach(all, asked, removed));
       }),
-      LAW,
+      runs(),
     );
   });
 
@@ -148,7 +149,7 @@ describe('removeScopes', () => {
         expect(remove([c, x], [b, y], [a, z])).toEqual(removeEach([c, x], [b, y], [a, z]));
         expect(remove([a, x], [b, z], [c, y])).toEqual(removeEach([a, x], [b, z], [c, y]));
       }),
-      LAW,
+      runs(),
     );
   });
 });

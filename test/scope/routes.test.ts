@@ -8,6 +8,7 @@ import {
   type ScopeRequest,
   ScopeSet,
 } from '../../src/scope/index.ts';
+import { runs } from '../laws.ts';
 
 const at = (path: string, method = 'GET'): string => `${method}:shop.example/${path}`;
 const request = (target: string, method = 'GET'): ScopeRequest => ({
@@ -329,7 +330,7 @@ describe('routers that read paths loosely', () => {
       fc.property(cases, (one) => {
         expect(reached(byCandidates, one)).toEqual([]);
       }),
-      { numRuns: Number(process.env['RUNS'] ?? 3000) },
+      runs(3),
     );
   });
 
@@ -357,7 +358,7 @@ describe('routers that read paths loosely', () => {
         fc.pre(!isOthers && !isCrossing);
         expect(answer(catalog, [at(path)], request(target))).toBe(true);
       }),
-      { numRuns: 1000 },
+      runs(),
     );
   });
 });

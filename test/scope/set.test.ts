@@ -7,6 +7,7 @@ import type { KnownScopes, NearMiss } from '../../src/scope/explain.ts';
 import { parseScope, type Scope } from '../../src/scope/grammar.ts';
 import { type ReadRequest, readRequest, type ScopeRequest } from '../../src/scope/request.ts';
 import { ScopeSet } from '../../src/scope/set.ts';
+import { runs } from '../laws.ts';
 import {
   allowAll,
   anyDenotes,
@@ -14,7 +15,6 @@ import {
   asRequest,
   denotes,
   hostile,
-  LAW,
   manyScopes,
   oneOf,
   someScopes,
@@ -167,7 +167,7 @@ describe('ScopeSet.covers', () => {
         const answer = ScopeSet.from(members).covers(scope);
         expect(answer).toBe(members.some((member) => covers(member, scope)));
       }),
-      LAW,
+      runs(),
     );
   });
 
@@ -189,9 +189,9 @@ describe('ScopeSet.covers', () => {
         if (ScopeSet.from(members).covers(scope)) expect(isSubset).toBe(true);
         else if (isSubset) gaps += 1;
       }),
-      LAW,
+      runs(),
     );
-    expect(gaps).toBeGreaterThan(LAW.numRuns / 10);
+    expect(gaps).toBeGreaterThan(runs(0.02).numRuns);
   });
 
   it('is explained by coverOf, which returns a member that covers the scope', () => {
@@ -206,7 +206,7 @@ describe('ScopeSet.covers', () => {
           expect(covers(by, scope)).toBe(true);
         },
       ),
-      LAW,
+      runs(),
     );
   });
 
@@ -243,7 +243,7 @@ describe('ScopeSet.overlaps', () => {
         );
         expect(ScopeSet.from(members).overlaps(scope)).toBe(isShared);
       }),
-      LAW,
+      runs(),
     );
   });
 });
@@ -370,7 +370,7 @@ describe('ScopeSet.allows', () => {
           if (by !== best) expect({ point, by }).toEqual({ point, by: best });
         }
       }),
-      LAW,
+      runs(),
     );
   });
 
@@ -386,7 +386,7 @@ describe('ScopeSet.allows', () => {
           expect(set.explain(reading.request)).toEqual(set.explain(raw));
         }
       }),
-      LAW,
+      runs(),
     );
   });
 
@@ -440,7 +440,7 @@ describe('ScopeSet.allows', () => {
           .filter((asked) => before.allows(asked).allowed && !after.allows(asked).allowed);
         expect(lost).toEqual([]);
       }),
-      LAW,
+      runs(),
     );
   });
 
@@ -487,7 +487,7 @@ describe('a ScopeSet that is queried repeatedly', () => {
         expect(again).toEqual(answers);
         expect(answers).toEqual(scopes.map((scope) => ScopeSet.from(members).covers(scope)));
       }),
-      LAW,
+      runs(),
     );
   });
 });
@@ -659,7 +659,7 @@ describe('ScopeSet.explain', () => {
         expect(String(answer.smallest)).toMatch(/\$$/);
         expect(answer.needed).toEqual(answer.smallest);
       }),
-      LAW,
+      runs(),
     );
   });
 });
@@ -731,7 +731,7 @@ describe('ScopeSet.minimize', () => {
         );
         expect(changed).toEqual([]);
       }),
-      LAW,
+      runs(),
     );
   });
 
@@ -754,7 +754,7 @@ describe('ScopeSet.minimize', () => {
             .toArray(),
         ).toEqual(ScopeSet.from(members).minimize().toArray());
       }),
-      LAW,
+      runs(),
     );
   });
 
@@ -772,7 +772,7 @@ describe('ScopeSet.minimize', () => {
           isSame,
         );
       }),
-      LAW,
+      runs(),
     );
   });
 
@@ -833,7 +833,7 @@ describe('the union and the intersection of a ScopeSet', () => {
         });
         expect(wrong).toEqual([]);
       }),
-      LAW,
+      runs(),
     );
   });
 
@@ -843,7 +843,7 @@ describe('the union and the intersection of a ScopeSet', () => {
         const meets = a.flatMap((one) => b.flatMap((other) => meet(one, other) ?? []));
         expect(set(a).intersection(b).toArray()).toEqual(ScopeSet.from(meets).minimize().toArray());
       }),
-      LAW,
+      runs(),
     );
   });
 
@@ -868,7 +868,7 @@ describe('the union and the intersection of a ScopeSet', () => {
         same(a.union(['*:*/*']), set(['*:*/*']));
         same(a.intersection(['*:*/*']), a.minimize());
       }),
-      LAW,
+      runs(),
     );
   });
 });
@@ -912,7 +912,7 @@ describe('ScopeSet.missing and ScopeSet.diff', () => {
         );
         expect(missing.every((scope) => allowAll(granted, scope))).toBe(isSubset);
       }),
-      LAW,
+      runs(),
     );
   });
 
@@ -929,7 +929,7 @@ describe('ScopeSet.missing and ScopeSet.diff', () => {
         });
         expect(unreported).toEqual([]);
       }),
-      LAW,
+      runs(),
     );
   });
 });
@@ -959,7 +959,7 @@ describe('deeply nested scopes', () => {
       fc.property(deepScopes, (members) => {
         expect(ScopeSet.from(members).minimize().toArray()).toEqual(uncovered(members, members));
       }),
-      LAW,
+      runs(),
     );
   });
 
@@ -968,7 +968,7 @@ describe('deeply nested scopes', () => {
       fc.property(deepScopes, deepScopes, (granted, required) => {
         expect(ScopeSet.from(granted).missing(required)).toEqual(uncovered(required, granted));
       }),
-      LAW,
+      runs(),
     );
   });
 });

@@ -1,7 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
-import { vi } from 'vitest';
 import { covers } from '../../src/scope/algebra.ts';
 
 /** A request in its simplest form. A scope denotes a set of these. */
@@ -327,12 +326,3 @@ export function crossingPoint(maxDepth = 5): fc.Arbitrary<Point> {
     segments: fc.array(fc.constantFrom('a', 'a', 'b', 'c'), { maxLength: maxDepth }),
   });
 }
-
-const runs = Number(process.env['LAW_RUNS'] ?? 1000);
-
-/**
- * How often each law is tried: 1000 times, and every night 100,000 times with `npm run test:laws`.
- */
-export const LAW = { numRuns: runs } as const;
-
-vi.setConfig({ testTimeout: Math.max(30_000, runs * 10) });

@@ -4,6 +4,7 @@ import type { Need } from '../../src/access/need.ts';
 import type { VerifyOptions } from '../../src/inputs/types.ts';
 import { ScopeCatalog } from '../../src/scope/index.ts';
 import type { TokenService } from '../../src/service.ts';
+import { runs } from '../laws.ts';
 import {
   codeOf,
   expectNoSecret,
@@ -191,6 +192,7 @@ describe('verify', () => {
           });
         },
       ),
+      runs(),
     );
     expect(store.calls).toEqual([]);
   });

@@ -12,7 +12,6 @@ const STORES = [
 ] as const;
 
 const HARMLESS: readonly (readonly [string, StoreFault[]])[] = [
-  ['no fault', []],
   ['delays', [faults.delay(2)]],
   ['duplicates', [faults.duplicate()]],
   ['delayed duplicates', [faults.delay(1), faults.duplicate()]],

@@ -24,12 +24,15 @@ export function diagnosticsOf(
   const options = { ...readOptions(), ...others };
   const host = ts.createCompilerHost(options);
   const { fileExists, readFile, getSourceFile } = host;
+  const parsed = parsedWith(options);
   host.fileExists = (path) => texts.has(path) || fileExists(path);
   host.readFile = (path) => texts.get(path) ?? readFile(path);
   host.getSourceFile = (path, version, ...rest) => {
     const text = texts.get(path);
-    if (text === undefined) return getSourceFile(path, version, ...rest);
-    return ts.createSourceFile(path, text, version);
+    if (text !== undefined) return ts.createSourceFile(path, text, version);
+    const file = parsed.get(path) ?? getSourceFile(path, version, ...rest);
+    parsed.set(path, file);
+    return file;
   };
   const program = ts.createProgram([...texts.keys()], options, host);
   return [...texts.keys()].flatMap((path) => {
@@ -42,6 +45,16 @@ export function diagnosticsOf(
       }),
     );
   });
+}
+
+const PARSED_BY_OPTIONS = new Map<string, Map<string, ts.SourceFile | undefined>>();
+
+/** The files of the disk that were parsed with the same options, because a program takes most of its time for them. */
+function parsedWith(options: ts.CompilerOptions): Map<string, ts.SourceFile | undefined> {
+  const key = JSON.stringify(options);
+  const parsed = PARSED_BY_OPTIONS.get(key) ?? new Map();
+  PARSED_BY_OPTIONS.set(key, parsed);
+  return parsed;
 }
 
 /** The completions that an editor offers at the `|` of a file in memory. */

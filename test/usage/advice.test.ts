@@ -6,6 +6,7 @@ import { TokenService } from '../../src/service.ts';
 import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
 import type { TokenAdvice } from '../../src/usage/advice.ts';
 import { Tally } from '../../src/usage/tally.ts';
+import { runs } from '../laws.ts';
 import { K1, NO_ID, OTHER_SCOPE, refusalOf, SCOPE, setUp } from '../support.ts';
 import { setUpUsage, type UsageSetting, verifyTimes } from './support.ts';
 
@@ -422,10 +423,6 @@ async function naiveAdvice({ tokens, clock, token }: Awaited<ReturnType<typeof l
 }
 
 describe('advice after any history', () => {
-  const RUNS = { numRuns: 400 };
-  // A fixed seed, whose histories show each kind of fault.
-  const CONTROL = { numRuns: 1000, seed: 3 };
-
   it('names no scope that was used, and following it refuses none of the recent requests', async () => {
     let followed = 0;
     await fc.assert(
@@ -437,23 +434,24 @@ describe('advice after any history', () => {
         expect(await faultOf(life, advice?.unused ?? [])).toBeUndefined();
         if (advice?.unused.length !== 0 && advice?.kept.length !== 0) followed += 1;
       }),
-      RUNS,
+      // One in thirty cases has a mixture of used and unused scopes.
+      runs(4),
     );
 
     expect(followed).toBeGreaterThan(0);
   });
 
   it('would fail this test if it named every scope without a recent count (the control)', async () => {
+    const expected = ['canno', 'names', 'refus'];
     const faults = new Set<string>();
-    await fc.assert(
-      fc.asyncProperty(history, async (past) => {
-        const life = await live(past);
-        const fault = await faultOf(life, await naiveAdvice(life));
-        if (fault !== undefined) faults.add(fault.slice(0, 5));
-      }),
-      CONTROL,
-    );
+    // A fixed seed, whose histories show each kind of fault.
+    for (const past of fc.sample(history, { numRuns: 1000, seed: 3 })) {
+      const life = await live(past);
+      const fault = await faultOf(life, await naiveAdvice(life));
+      if (fault !== undefined) faults.add(fault.slice(0, 5));
+      if (faults.size === expected.length) break;
+    }
 
-    expect([...faults].sort()).toEqual(['canno', 'names', 'refus']);
+    expect([...faults].sort()).toEqual(expected);
   });
 });

@@ -6,6 +6,7 @@ import { type ForeignFormat, formats } from '../../src/values/foreign.ts';
 import { KeyRing } from '../../src/values/keys.ts';
 import { redact, redactor } from '../../src/values/redact.ts';
 import { maskValue, mintValue } from '../../src/values/value.ts';
+import { runs } from '../laws.ts';
 import { K1 } from '../support.ts';
 
 const RING = new KeyRing([K1]);
@@ -96,7 +97,7 @@ describe('redact', () => {
         expect(redact(masked)).toBe(masked);
         expect(/[a-z0-9]_1[0-9A-Za-z]{57}/.test(masked)).toBe(false);
       }),
-      { numRuns: 1000 },
+      runs(),
     );
   });
 
@@ -241,7 +242,7 @@ describe('redactor', () => {
         expect(masked.endsWith(`…${after}`)).toBe(true);
         expect(masked.startsWith(before)).toBe(true);
       }),
-      { numRuns: 300 },
+      runs(0.3),
     );
   });
 

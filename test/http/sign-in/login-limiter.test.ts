@@ -30,6 +30,7 @@ import {
   setUp,
   toRequest,
 } from '../support.ts';
+import { quickScrypt } from './scrypt.ts';
 
 const WINDOW_SECONDS = 900;
 const SECRET = `${CANARY}-password`;
@@ -224,6 +225,7 @@ describe('too many wrong credentials', () => {
 
   it('cost no password check once they are limited', async () => {
     vi.useRealTimers();
+    quickScrypt();
     const fixed = fixedAccounts([{ username: 'ada', password: PASSWORD }]);
     const authenticate = vi.fn(fixed);
     const { list } = limited({ authenticate, by: { userAndAddress: memory(1) } });
@@ -254,6 +256,7 @@ describe('a correct password', () => {
     ['not yet checked', false],
   ])('that is %s takes one point for two hundred concurrent calls', async (_, isRemembered) => {
     vi.useRealTimers();
+    quickScrypt();
     const authenticate = fixedAccounts([{ username: 'ada', password: PASSWORD }]);
     const { list } = limited({ authenticate, by: { userAndAddress: memory(100) } });
     if (isRemembered) await list('ada', PASSWORD);

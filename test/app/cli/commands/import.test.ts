@@ -80,18 +80,16 @@ describe('import', () => {
   it('lets token verify accept old values with --foreign or its variable', async () => {
     const { data, importOf } = await newImport();
     await importOf(linesOf(rowOf(1)));
-    const verify = (text: string, flags: readonly string[], environment = {}) =>
+    const verify = (flags: readonly string[], environment = {}) =>
       run(
         ['token', 'verify', '--data', data, '--scope', READ, ...flags],
         environment,
-        `12|${text}`,
+        `12|${textOf(1)}`,
       );
 
-    expect((await verify(textOf(1), ['--foreign', 'sanctum'])).code).toBe(0);
-    expect((await verify(textOf(1), [], { TOKENWRIGHT_FOREIGN: 'unkey:uk,sanctum' })).code).toBe(0);
-    expect((await verify(textOf(1), [])).stdout).toContain('malformed');
-    expect((await verify(textOf(2), ['--foreign', 'sanctum'])).stdout).toContain('unknown');
-    expect((await verify(textOf(1), ['--foreign', 'sanctum:x_'])).stdout).toContain('malformed');
+    expect((await verify(['--foreign', 'sanctum'])).code).toBe(0);
+    expect((await verify([], { TOKENWRIGHT_FOREIGN: 'unkey:uk,sanctum' })).code).toBe(0);
+    expect((await verify([])).stdout).toContain('malformed');
   });
 
   it('exits with 3, lists some refused lines, and writes all of them to the --refused file', async () => {

@@ -12,6 +12,7 @@ import {
 import type { ScopeCatalog } from '../../../../../src/scope/catalog.ts';
 import type { Scope } from '../../../../../src/scope/grammar.ts';
 import { ScopeSet } from '../../../../../src/scope/set.ts';
+import { runs } from '../../../../laws.ts';
 import { allowed, asked, largeCatalog, setUp } from './support.ts';
 
 const SHOP = [
@@ -179,6 +180,7 @@ describe('requestOf', () => {
           allowed(catalog, meant),
         );
       }),
+      runs(),
     );
   });
 
@@ -202,7 +204,7 @@ describe('requestOf', () => {
 
         expect(requestOf(selection, catalog).length).toBe(fewest(tree, catalog, selection));
       }),
-      { numRuns: 60 },
+      runs(0.1),
     );
   });
 

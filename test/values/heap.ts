@@ -2,8 +2,8 @@
 // still there, and whether a text that is kept on purpose was found.
 import { randomBytes } from 'node:crypto';
 import { getHeapSnapshot } from 'node:v8';
-import { fixedAccounts, hashPassword, tokenHandler } from '../src/http/index.ts';
-import { generateKey, MemoryTokenStore, TokenService } from '../src/index.ts';
+import { fixedAccounts, hashPassword, tokenHandler } from '../../src/http/index.ts';
+import { generateKey, MemoryTokenStore, TokenService } from '../../src/index.ts';
 
 const COUNT = 20;
 const SECRET_LENGTH = 27;
