@@ -1,8 +1,55 @@
 // What tokenwright/redis declares, as published. Written by: npm run api
 
-import type { CountQuery, CountedTokens, DoctorOptions, LeaseStore, LeaseWant, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenId, TokenRecord, TokenStore, UnspentLease, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
+import type { CountQuery, DoctorOptions, LeaseStore, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenId, TokenRecord, TokenStore, Unsubscribe, UsageStore } from 'tokenwright';
 
-export interface IoredisClient {
+export type RedisClient = IoredisClient | IoredisCluster | NodeRedisClient | NodeRedisCluster;
+
+export type RedisStoreEvent = {
+  readonly type: 'durability_unconfirmed';
+  readonly confirmations: number;
+  readonly needed: number;
+} | {
+  readonly type: 'writes_reasserted';
+  readonly count: number;
+};
+
+export interface RedisStoreOptions {
+  readonly keyPrefix?: string | undefined;
+  readonly replicas?: number | undefined;
+  readonly waitMs?: number | undefined;
+  readonly maxListBytes?: number | undefined;
+  readonly onEvent?: ((event: RedisStoreEvent) => void) | undefined;
+}
+
+export declare class RedisTokenStore implements EngineStore {
+  #private;
+  readonly usage: Required<UsageStore>;
+  readonly leases: LeaseStore;
+  constructor(client: RedisClient, options?: RedisStoreOptions);
+  insert(record: TokenRecord): Promise<void>;
+  count(query: CountQuery): Promise<TokenCounts>;
+  find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
+  page(query: PageQuery): Promise<TokenRecord[]>;
+  scan(query: ScanQuery): Promise<ScannedRecords>;
+  replace(next: TokenRecord, version?: number): Promise<boolean>;
+  revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
+  revokeAll(account: string, at: Date, limit: number): Promise<number>;
+  purge(query: PurgeQuery): Promise<PurgedRecords>;
+  prune(query: PruneQuery): Promise<PurgedRecords>;
+  hasReached(instant: Date): Promise<boolean>;
+  watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
+  doctor(options?: DoctorOptions): Promise<StoreFinding[]>;
+  close(): Promise<void>;
+}
+
+// Not exported, but part of the above:
+
+interface EngineStore extends TokenStore {
+  readonly usage: UsageStore;
+  readonly leases: LeaseStore;
+}
+
+interface IoredisClient {
   readonly isCluster: boolean;
   readonly status: string;
   readonly options: {
@@ -23,7 +70,7 @@ export interface IoredisClient {
   on(event: string, listener: (...values: string[]) => void): unknown;
 }
 
-export interface IoredisCluster {
+interface IoredisCluster {
   readonly isCluster: boolean;
   readonly status: string;
   readonly options: {
@@ -38,7 +85,7 @@ export interface IoredisCluster {
   on(event: string, listener: () => void): unknown;
 }
 
-export interface NodeRedisClient {
+interface NodeRedisClient {
   readonly isOpen: boolean;
   readonly isReady: boolean;
   readonly options: {
@@ -52,7 +99,7 @@ export interface NodeRedisClient {
   on(event: string, listener: () => void): unknown;
 }
 
-export interface NodeRedisCluster {
+interface NodeRedisCluster {
   readonly isOpen: boolean;
   readonly isReady: boolean;
   readonly slots: readonly {
@@ -67,75 +114,6 @@ export interface NodeRedisCluster {
   on(event: string, listener: () => void): unknown;
 }
 
-export interface NodeRedisNode {
+interface NodeRedisNode {
   readonly address: string;
-}
-
-export type RedisClient = IoredisClient | IoredisCluster | NodeRedisClient | NodeRedisCluster;
-
-export declare class RedisLeaseStore implements LeaseStore {
-  #private;
-  constructor(client: RedisClient, options?: RedisLeaseStoreOptions);
-  take(wants: readonly LeaseWant[]): Promise<number[]>;
-  giveBack(leases: readonly UnspentLease[]): Promise<void>;
-  purge(): Promise<number>;
-  close(): Promise<void>;
-}
-
-export interface RedisLeaseStoreOptions {
-  readonly keyPrefix?: string | undefined;
-  readonly replicas?: number | undefined;
-  readonly waitMs?: number | undefined;
-}
-
-export type RedisStoreEvent = {
-  readonly type: 'durability_unconfirmed';
-  readonly confirmations: number;
-  readonly needed: number;
-} | {
-  readonly type: 'writes_reasserted';
-  readonly count: number;
-};
-
-export interface RedisStoreOptions {
-  readonly keyPrefix?: string | undefined;
-  readonly replicas?: number | undefined;
-  readonly waitMs?: number | undefined;
-  readonly maxListBytes?: number | undefined;
-  readonly onEvent?: ((event: RedisStoreEvent) => void) | undefined;
-}
-
-export declare class RedisTokenStore implements TokenStore {
-  #private;
-  constructor(client: RedisClient, options?: RedisStoreOptions);
-  insert(record: TokenRecord): Promise<void>;
-  count({ most, ...holder }: CountQuery): Promise<TokenCounts>;
-  find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
-  page(query: PageQuery): Promise<TokenRecord[]>;
-  scan(query: ScanQuery): Promise<ScannedRecords>;
-  replace(next: TokenRecord, version?: number): Promise<boolean>;
-  revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
-  revokeAll(account: string, at: Date, limit: number): Promise<number>;
-  purge(query: PurgeQuery): Promise<PurgedRecords>;
-  prune(query: PruneQuery): Promise<PurgedRecords>;
-  hasReached(instant: Date): Promise<boolean>;
-  watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
-  doctor(options?: DoctorOptions): Promise<StoreFinding[]>;
-  close(): Promise<void>;
-}
-
-export declare class RedisUsageStore implements UsageStore {
-  #private;
-  constructor(client: RedisClient, { keyPrefix }?: RedisUsageStoreOptions);
-  add(batch: readonly UsageDelta[]): Promise<void>;
-  read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]>;
-  totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]>;
-  forget(ids: readonly TokenId[]): Promise<void>;
-  scan({ after, limit }: ScanQuery): Promise<CountedTokens>;
-  since(): Promise<Date>;
-  close(): Promise<void>;
-}
-
-export interface RedisUsageStoreOptions {
-  readonly keyPrefix?: string | undefined;
 }

@@ -73,7 +73,7 @@ describe.skipIf(!isInstalled('redis'))(
             raw
               .call('getex', [keys.record(record.id)])
               .then((value) => [
-                { ...record, revokedAt: String(value)[0] === '\n' ? undefined : NOW },
+                { ...record, revokedAt: String(value).startsWith('1 \n') ? undefined : NOW },
               ]),
           ),
         );

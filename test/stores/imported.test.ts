@@ -53,16 +53,16 @@ async function inSqlite(): Promise<DumpableStore> {
   return { store, dump };
 }
 
-const DUMPS: Readonly<Record<Engine, (table: string) => Promise<readonly (string | Buffer)[]>>> = {
-  async postgres(table) {
+const DUMPS: Readonly<Record<Engine, (name: string) => Promise<readonly (string | Buffer)[]>>> = {
+  async postgres(tables) {
     const pool = new Pool({ connectionString: servers.postgres });
-    const { rows } = await pool.query(`SELECT * FROM ${table}`);
+    const { rows } = await pool.query(`SELECT * FROM ${tables}_tokens`);
     await pool.end();
     return rows.flatMap(cellsOf);
   },
-  async mariadb(table) {
+  async mariadb(tables) {
     const pool = createPool({ uri: servers.mariadb ?? '' });
-    const [rows] = await pool.query(`SELECT * FROM ${table}`);
+    const [rows] = await pool.query(`SELECT * FROM ${tables}_tokens`);
     await pool.end();
     return (rows as object[]).flatMap(cellsOf);
   },

@@ -6,7 +6,7 @@ import pg from 'pg';
 import type { LeaseStore } from '../../src/ports/lease-store.ts';
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
-import { RedisLeaseStore } from '../../src/stores/redis/index.ts';
+import { RedisTokenStore } from '../../src/stores/redis/index.ts';
 import { SqliteLeaseStore } from '../../src/stores/sqlite/index.ts';
 
 export type LeaseEngine = 'sqlite' | 'postgres' | 'mariadb' | 'redis' | 'redisCluster';
@@ -66,9 +66,9 @@ export function openLeases(place: LeasePlace): OpenedLeases {
 
 function overRedis(client: Redis | Cluster, keyPrefix: string): OpenedLeases {
   client.on('error', () => {});
-  const store = new RedisLeaseStore(client, { keyPrefix });
+  const store = new RedisTokenStore(client, { keyPrefix });
   return {
-    store,
+    store: store.leases,
     async close() {
       await store.close();
       client.disconnect();

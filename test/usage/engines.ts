@@ -7,7 +7,7 @@ import pg from 'pg';
 import type { UsageStore } from '../../src/ports/usage-store.ts';
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
-import { RedisUsageStore } from '../../src/stores/redis/index.ts';
+import { RedisTokenStore } from '../../src/stores/redis/index.ts';
 import { SqliteUsageStore } from '../../src/stores/sqlite/index.ts';
 import type { Engine } from '../servers.ts';
 
@@ -84,7 +84,7 @@ async function overIoredis(
   client.on('error', () => {});
   await once(client, 'ready');
   return {
-    store: new RedisUsageStore(client, { keyPrefix }),
+    store: new RedisTokenStore(client, { keyPrefix }).usage,
     end: async () => client.disconnect(),
   };
 }

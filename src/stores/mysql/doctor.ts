@@ -16,8 +16,8 @@ import {
   schemaState,
 } from '../shared/schema-mark.ts';
 import { AUTOCOMMIT_OFF, type Session } from './client.ts';
-import { isTable, tableStateOf } from './migration.ts';
-import { SERVER_TIME, type Table, type Tables } from './schema.ts';
+import { isTable, type Table, tableStateOf } from './migration.ts';
+import { SERVER_TIME, type Tables } from './schema.ts';
 
 /** What a table is like. */
 interface Shape {

@@ -2,7 +2,8 @@ import type { LeaseStore, LeaseWant, UnspentLease } from '../../ports/lease-stor
 import { type LeaseRow, leaseRow, slotOf, summedLeases } from '../shared/lease-rows.ts';
 import { LEASES } from '../shared/schema-mark.ts';
 import type { Counts, MysqlValue, Session } from './client.ts';
-import { SERVER_TIME, type Table } from './schema.ts';
+import type { Table } from './migration.ts';
+import { SERVER_TIME } from './schema.ts';
 
 /**
  * Counts the uses of limited tokens in a table of its own. Each want is one statement, because MySQL does not

@@ -1,7 +1,26 @@
 import { TokenError } from '../../errors.ts';
-import { nextUpgrade, readMark, type SchemaMark } from '../shared/schema-mark.ts';
+import { nextUpgrade, readMark, type SchemaMark, type SchemaTable } from '../shared/schema-mark.ts';
 import { type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
-import type { Table } from './schema.ts';
+
+/** A table of ours. */
+export interface Table extends SchemaTable {
+  /** Undefined: the database that the connection has chosen. */
+  readonly database: string | undefined;
+  readonly quoted: string;
+  readonly columns: Readonly<Record<string, ColumnType>>;
+  readonly keys: Readonly<Record<string, string>>;
+  /** Statements that fill a new table. */
+  readonly fill: readonly string[];
+}
+
+export interface ColumnType {
+  readonly type: string;
+  /** The size of a column of bytes. */
+  readonly bytes?: number;
+  readonly isNullable?: boolean;
+  /** The server computes it. */
+  readonly as?: string;
+}
 
 const MIGRATION_DEADLINE_MS = 60_000;
 

@@ -2,16 +2,9 @@ import { TokenError } from '../../errors.ts';
 import { ID_LENGTH } from '../../token/id.ts';
 import { MAX_LEASE_KEY } from '../shared/lease-rows.ts';
 import { COLUMN, type Column } from '../shared/rows.ts';
-import {
-  LEASES,
-  markText,
-  type SchemaTable,
-  type TableKind,
-  TOKENS,
-  USAGE,
-} from '../shared/schema-mark.ts';
+import { LEASES, markText, type TableKind, TOKENS, USAGE } from '../shared/schema-mark.ts';
 import type { MysqlPool, MysqlPromisePool } from './client.ts';
-import { migrateTables } from './migration.ts';
+import { type ColumnType, migrateTables, type Table } from './migration.ts';
 
 /** Which tables are used. */
 export interface MigrationOptions {
@@ -54,26 +47,6 @@ export function migrationSql(options: MigrationOptions = {}): string {
   const { tokens, usage, leases } = readTables(options);
   const statements = [tokens, usage, leases].flatMap(({ create, fill }) => [create, ...fill]);
   return statements.map((statement) => `${statement};\n`).join('');
-}
-
-/** A table of ours. */
-export interface Table extends SchemaTable {
-  /** Undefined: the database that the connection has chosen. */
-  readonly database: string | undefined;
-  readonly quoted: string;
-  readonly columns: Readonly<Record<string, ColumnType>>;
-  readonly keys: Readonly<Record<string, string>>;
-  /** Statements that fill a new table. */
-  readonly fill: readonly string[];
-}
-
-interface ColumnType {
-  readonly type: string;
-  /** The size of a column of bytes. */
-  readonly bytes?: number;
-  readonly isNullable?: boolean;
-  /** The server computes it. */
-  readonly as?: string;
 }
 
 /** The tables of a store. */

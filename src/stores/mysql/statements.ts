@@ -11,7 +11,8 @@ import {
   toValues,
 } from '../shared/rows.ts';
 import { type Cells, type MysqlValue, SERVER_STATE } from './client.ts';
-import { COLUMN_BYTES, REVOKED_AS, SERVER_TIME, type Table } from './schema.ts';
+import type { Table } from './migration.ts';
+import { COLUMN_BYTES, REVOKED_AS, SERVER_TIME } from './schema.ts';
 
 /** In milliseconds. */
 const SERVER_MS = `${SERVER_TIME} DIV 1000`;

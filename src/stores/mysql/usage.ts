@@ -23,7 +23,8 @@ import {
   withinBound,
 } from '../shared/usage-rows.ts';
 import type { Cells, MysqlValue, Session } from './client.ts';
-import { MAX_ID_BYTES, MAX_SCOPE_BYTES, sinceSql, type Table } from './schema.ts';
+import type { Table } from './migration.ts';
+import { MAX_ID_BYTES, MAX_SCOPE_BYTES, sinceSql } from './schema.ts';
 import { marks, padToPowerOfTwo, perCount, withState } from './statements.ts';
 
 /**

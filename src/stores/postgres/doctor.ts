@@ -17,9 +17,8 @@ import {
   schemaState,
 } from '../shared/schema-mark.ts';
 import type { PostgresQuery, Session } from './client.ts';
-import type { Table, Tables } from './schema.ts';
-import { collatedIn, hasColumns, missingIn, SHAPE, type Shape } from './shape.ts';
-import type { Statements } from './statements.ts';
+import type { Tables } from './schema.ts';
+import { collatedIn, hasColumns, missingIn, SHAPE, type Shape, type Table } from './shape.ts';
 
 export const INSPECT = `
 ${SHAPE},
@@ -63,7 +62,7 @@ interface Facts extends Inspection {
 export async function examine(
   session: Session,
   { tokens, usage, leases }: Tables,
-  statements: Statements,
+  statements: Readonly<Record<'inspect' | 'shape' | 'overdue', PostgresQuery>>,
 ): Promise<StoreFinding[]> {
   const { pool, deadlineMs } = session;
   const ask = async <Row>(query: PostgresQuery, value: unknown): Promise<Row> => {

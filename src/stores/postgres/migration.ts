@@ -1,8 +1,7 @@
 import { isTokenError, TokenError } from '../../errors.ts';
 import { nextUpgrade, readMark, type TableKind } from '../shared/schema-mark.ts';
 import { type PostgresPool, readPool, Session, sqlStateOf, unavailable } from './client.ts';
-import type { Table } from './schema.ts';
-import { hasColumns, missingIn, SHAPE, type Shape } from './shape.ts';
+import { hasColumns, missingIn, SHAPE, type Shape, type Table } from './shape.ts';
 
 const MIGRATION_DEADLINE_MS = 30_000;
 /** Less than the deadline of the calls that wait behind it, and more than autovacuum needs to give way. */

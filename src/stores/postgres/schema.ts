@@ -1,15 +1,9 @@
 import { TokenError } from '../../errors.ts';
 import { COLUMN } from '../shared/rows.ts';
-import {
-  LEASES,
-  markText,
-  type SchemaTable,
-  type TableKind,
-  TOKENS,
-  USAGE,
-} from '../shared/schema-mark.ts';
+import { LEASES, markText, type TableKind, TOKENS, USAGE } from '../shared/schema-mark.ts';
 import type { PostgresPool } from './client.ts';
 import { migrateTables } from './migration.ts';
+import type { Table } from './shape.ts';
 
 /** Which tables are used. */
 export interface MigrationOptions {
@@ -46,22 +40,6 @@ export async function migrate(pool: PostgresPool, options: MigrationOptions = {}
 export function migrationSql(options: MigrationOptions = {}): string {
   const { tokens, usage, leases } = readTables(options);
   return [tokens, usage, leases].map(({ create }) => create).join('\n');
-}
-
-interface ColumnType {
-  readonly type: string;
-  readonly isNullable?: boolean;
-}
-
-/** A table of ours. Names are quoted, that of the table with its schema if one is given. */
-export interface Table extends SchemaTable {
-  readonly columns: Readonly<Record<string, ColumnType>>;
-  /** The columns of the primary key. */
-  readonly key: string;
-  /** The parts of each index, as the server prints them. Indexes live in the schema of the table. */
-  readonly indexes: Readonly<Record<string, string>>;
-  /** Adds what a table without a mark may lack, because a schema tool dropped it. */
-  readonly adopt: string;
 }
 
 /** The tables of a store. */

@@ -1,4 +1,20 @@
-import type { Table } from './schema.ts';
+import type { SchemaTable } from '../shared/schema-mark.ts';
+
+interface ColumnType {
+  readonly type: string;
+  readonly isNullable?: boolean;
+}
+
+/** A table of ours. Names are quoted, that of the table with its schema if one is given. */
+export interface Table extends SchemaTable {
+  readonly columns: Readonly<Record<string, ColumnType>>;
+  /** The columns of the primary key. */
+  readonly key: string;
+  /** The parts of each index, as the server prints them. Indexes live in the schema of the table. */
+  readonly indexes: Readonly<Record<string, string>>;
+  /** Adds what a table without a mark may lack, because a schema tool dropped it. */
+  readonly adopt: string;
+}
 
 /** Asks what a table is like; `$1` is its name. */
 export const SHAPE = `

@@ -4,8 +4,8 @@ import type { ListedState } from '../../token/record.ts';
 import { COLUMN, COLUMNS, type Column, REQUESTED, SCOPES } from '../shared/rows.ts';
 import type { PostgresQuery } from './client.ts';
 import { INSPECT, overdueSql } from './doctor.ts';
-import type { Table, Tables } from './schema.ts';
-import { SHAPE } from './shape.ts';
+import type { Tables } from './schema.ts';
+import { SHAPE, type Table } from './shape.ts';
 
 /** By the purpose that each statement serves. */
 export type Statements = Readonly<Record<keyof ReturnType<typeof textsFor>, PostgresQuery>>;

@@ -15,10 +15,45 @@ import {
 } from './node-redis.ts';
 
 /**
- * A client of one server or of a cluster, of ioredis or node-redis.
+ * A client of one server or of a cluster, of ioredis or node-redis. By default they are slow to notice a
+ * dead connection and to reconnect, so set these options. In a cluster, each connection has to notice by
+ * itself that it is dead: keep `socketTimeout` short, but above the store's `waitMs`.
+ *
+ * In node-redis, a `socketTimeout` counts the time without traffic, so set a `pingInterval` too. A command
+ * counts as traffic even if no answer comes. So the store sends nothing on a connection that has been silent
+ * for half a second, and the timeout can expire. If you use the client for more, give the store a client of
+ * its own.
  *
  * @example
- * const client: RedisClient = new Redis('redis://db.internal');
+ * const client: RedisClient = new Redis('redis://db.internal', {
+ *   maxRetriesPerRequest: 1,
+ *   socketTimeout: 1000,
+ *   retryStrategy: (attempt) => Math.min(attempt * 50, 500),
+ * });
+ * @example
+ * const client: RedisClient = new Cluster([{ host: 'db1.internal' }, { host: 'db2.internal' }], {
+ *   redisOptions: { connectTimeout: 1000, maxRetriesPerRequest: 1, socketTimeout: 600 },
+ *   slotsRefreshTimeout: 500,
+ *   clusterRetryStrategy: (attempt) => Math.min(attempt * 50, 500),
+ * });
+ * @example
+ * const client: RedisClient = createClient({
+ *   url: 'redis://db.internal',
+ *   pingInterval: 500,
+ *   socket: {
+ *     socketTimeout: 1000,
+ *     reconnectStrategy: (attempt) => Math.min(attempt * 50, 500),
+ *   },
+ * });
+ * @example
+ * const client: RedisClient = createCluster({
+ *   rootNodes: [{ url: 'redis://db1.internal' }, { url: 'redis://db2.internal' }],
+ *   defaults: {
+ *     pingInterval: 300,
+ *     socket: { socketTimeout: 600, reconnectStrategy: (attempt) => Math.min(attempt * 50, 500) },
+ *   },
+ *   topologyRefreshOnReconnectionAttemptStrategy: 500,
+ * });
  */
 export type RedisClient = IoredisClient | IoredisCluster | NodeRedisClient | NodeRedisCluster;
 

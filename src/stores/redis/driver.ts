@@ -41,8 +41,27 @@ export interface Driver {
   close(): void;
 }
 
-/** The address of a server that is not part of a cluster. */
-export const LONE_SERVER = 'the server';
+/** What a driver of a single server, which is its own only connection, shares with any other. */
+export abstract class LoneServer {
+  readonly isCluster = false;
+  /** That of a server of a cluster if it is a connection to one. */
+  readonly address: string;
+
+  constructor(address = 'the server') {
+    this.address = address;
+  }
+
+  ownerAddress(): undefined {}
+
+  async owner(): Promise<this> {
+    return this;
+  }
+
+  primaries(): Promise<this>[] {
+    return [this.owner()];
+  }
+}
+
 export const CONNECT_MS = 1000;
 /** A server that has not answered by then is considered down. */
 export const ANSWER_MS = 2000;
@@ -109,6 +128,6 @@ export function tokenErrorOf(error: unknown): TokenError {
 export function corruptRecord(): TokenError {
   return new TokenError(
     'store_corrupt',
-    'a token record or count in Redis is malformed, or has the layout of a later version',
+    'a token record or count in Redis is malformed, or has the layout of another version',
   );
 }

@@ -1,6 +1,7 @@
-import { REDIS_BATCH } from '../../bounds.ts';
 import { invalidOptions, TokenError } from '../../errors.ts';
 import { notify } from '../../events.ts';
+import type { EngineStore } from '../../ports/engine-store.ts';
+import type { LeaseStore } from '../../ports/lease-store.ts';
 import type {
   CountQuery,
   DoctorOptions,
@@ -12,20 +13,23 @@ import type {
   ScanQuery,
   StoreFinding,
   TokenCounts,
-  TokenStore,
   Unsubscribe,
 } from '../../ports/token-store.ts';
+import type { UsageStore } from '../../ports/usage-store.ts';
 import type { TokenId, TokenRecord } from '../../token/record.ts';
+import { readWholeNumber } from '../shared/options.ts';
 import { purgedOf } from '../shared/purged.ts';
 import { RowReader } from '../shared/rows.ts';
 import { driverOf, type RedisClient } from './client.ts';
 import { examine } from './doctor.ts';
 import { corruptRecord, type Driver, withDriver } from './driver.ts';
-import { idIn, type KeySpace, keySpaceOf, SHARDS } from './layout.ts';
-import { FROM_THE_TOP, TokenReader } from './reader.ts';
+import { idIn, KeySpace, SHARDS } from './layout.ts';
+import { RedisLeaseStore } from './leases.ts';
+import { TokenReader } from './reader.ts';
 import { RecentWrites } from './recent-writes.ts';
-import { ReplicatedWrites, readReplication } from './replicated-writes.ts';
+import { ReplicatedWrites } from './replicated-writes.ts';
 import { numbersIn, runScript, type ScriptCall, type WriteCall } from './scripts.ts';
+import { RedisUsageStore } from './usage.ts';
 import { ChangeListener } from './watch.ts';
 import {
   childrenIn,
@@ -37,10 +41,8 @@ import {
 } from './write-calls.ts';
 
 export type { RedisClient } from './client.ts';
-export type { IoredisClient, IoredisCluster } from './ioredis.ts';
-export { RedisLeaseStore, type RedisLeaseStoreOptions } from './leases.ts';
-export type { NodeRedisClient, NodeRedisCluster, NodeRedisNode } from './node-redis.ts';
-export { RedisUsageStore, type RedisUsageStoreOptions } from './usage.ts';
+
+const DEFAULT_WAIT_MS = 500;
 
 /** How a {@link RedisTokenStore} works. */
 export interface RedisStoreOptions {
@@ -50,9 +52,9 @@ export interface RedisStoreOptions {
    */
   readonly keyPrefix?: string | undefined;
   /**
-   * How many replicas must have a write before its promise resolves, from 0 to 10. A failover loses
-   * the writes that had not reached the replica that takes over. With 1 or more, writes use
-   * connections of their own. @default 1 for a cluster, 0 for a lone server
+   * How many replicas must have a write or a lease before its promise resolves, from 0 to 10. A failover
+   * loses those that had not reached the replica that takes over. With 1 or more, writes use
+   * connections of their own. Counts of usage wait for none. @default 1 for a cluster, 0 for a lone server
    */
   readonly replicas?: number | undefined;
   /**
@@ -92,7 +94,8 @@ export type RedisStoreEvent =
     };
 
 /**
- * Stores tokens in Redis or Redis Cluster, version 6.2 or later: for very high read rates.
+ * Stores tokens, how they are used, and the leases of limited ones in Redis or Redis Cluster, version 6.2
+ * or later: for very high read rates.
  *
  * Pass a client of ioredis or node-redis, connected or connecting. It is yours: closing the store
  * leaves it open. Each write of one token is one script, so it happens whole or not at all.
@@ -108,12 +111,21 @@ export type RedisStoreEvent =
  * commands that only a primary answers, which needs the right to `GETEX` and `ZREM`. A primary of a
  * cluster that was silent for its `cluster-node-timeout` may have been replaced: the store then waits
  * until it has been awake for half a second. For that, it asks each primary four times in that timeout,
- * from the first read until `close`. While a slot of
- * a cluster moves to another server, writes to its tokens reject with `store_unavailable`.
+ * from the first read until `close`. While a slot of a cluster moves to another server, writes to its
+ * tokens reject with `store_unavailable`.
  *
- * By default the drivers notice a dead connection late, and are slow to reconnect. See
- * {@link IoredisClient}, {@link IoredisCluster}, {@link NodeRedisClient} and
- * {@link NodeRedisCluster} for options with which the store is back as soon as the server is.
+ * `usage` adds counts in steps of 100 tokens, in a cluster also slot by slot. The counts of one token are
+ * one step. If some steps fail, the error names the tokens of the others in `details.added` within 1.8
+ * seconds: keep the `deadlineMs` of the service above that, so that it adds nothing again. Counts wait for
+ * no replica, so a failover may lose the last ones. They have no expiry: `forget` removes them.
+ *
+ * `leases` rejects if one server of a cluster fails, and what the others have granted is lost. The clock of
+ * the server decides whether a window has begun and whether it has ended. Its counts expire by themselves,
+ * so that `purge` has nothing to do. Set `maxmemory-policy` to `noeviction`: with evicted counts, limits may
+ * be exceeded, and used scopes look unused.
+ *
+ * By default the drivers notice a dead connection late, and are slow to reconnect. {@link RedisClient} has
+ * the options with which the store is back as soon as the server is.
  *
  * @example
  * const client = new Redis('redis://db.internal', { maxRetriesPerRequest: 1, socketTimeout: 1000 });
@@ -122,7 +134,11 @@ export type RedisStoreEvent =
  * await store.close();
  * client.disconnect();
  */
-export class RedisTokenStore implements TokenStore {
+export class RedisTokenStore implements EngineStore {
+  /** How tokens are used, under the same key prefix. */
+  readonly usage: Required<UsageStore>;
+  /** The uses taken of limited tokens, under the same key prefix. */
+  readonly leases: LeaseStore;
   readonly #driver: Driver;
   readonly #keys: KeySpace;
   readonly #calls: WriteCalls;
@@ -142,15 +158,21 @@ export class RedisTokenStore implements TokenStore {
   constructor(client: RedisClient, options: RedisStoreOptions = {}) {
     const driver = driverOf(client);
     const { onEvent = () => {} } = options;
-    this.#keys = keySpaceOf(driver, options.keyPrefix);
-    const { replicas, waitMs } = readReplication(options, driver);
+    this.#keys = new KeySpace(options.keyPrefix, driver.isCluster ? 'cluster' : 'lone');
+    const { replicas = driver.isCluster ? 1 : 0, waitMs = DEFAULT_WAIT_MS } = options;
+    const replication = {
+      replicas: readWholeNumber('replicas', replicas, [0, 10]),
+      waitMs: readWholeNumber('waitMs', waitMs, [1, 10_000]),
+    };
     this.#replicas = replicas;
     if (typeof onEvent !== 'function') throw invalidOptions('onEvent must be a function');
     this.#onEvent = onEvent;
     this.#driver = driver;
     this.#calls = new WriteCalls(this.#keys);
     this.#reader = new TokenReader(driver, this.#keys, new RowReader(options));
-    if (replicas > 0) this.#replicated = new ReplicatedWrites(driver, replicas, waitMs);
+    if (replicas > 0) this.#replicated = new ReplicatedWrites(driver, replication);
+    this.usage = new RedisUsageStore(driver, this.#keys);
+    this.leases = new RedisLeaseStore(driver, this.#keys, replication);
     this.#recent = new RecentWrites(
       async (call) => {
         const [changed, repeated] = numbersIn(await runScript(driver, call));
@@ -167,43 +189,15 @@ export class RedisTokenStore implements TokenStore {
   }
 
   /** Takes one round trip, in a cluster one for each shard, concurrently, however many tokens there are. */
-  async count({ most, ...holder }: CountQuery): Promise<TokenCounts> {
-    const { live, ended } = await this.#count(holder);
-    return { live: Math.min(live, most.live), ended: Math.min(ended, most.ended) };
-  }
-
-  async #count(holder: Omit<CountQuery, 'most'>) {
-    const counts = await this.#reader.count(holder);
-    if (counts.uncounted === 0) return counts;
-    await this.#adopt(holder.account);
-    return this.#reader.count(holder);
-  }
-
-  /** Counts and lists an account's tokens that earlier versions have inserted, as this one does. */
-  async #adopt(account: string): Promise<void> {
-    const adopt = async (entries: readonly string[]) => {
-      const tokens = entries.map((entry) => ({ id: idIn(entry), entry }));
-      const calls = this.#keys.batched(tokens).map((batch) => this.#calls.adopt(account, batch));
-      const answers = await Promise.all(calls.map((call) => runScript(this.#driver, call)));
-      await this.#runBatched(answers.flatMap(childrenIn), (batch) => this.#calls.enlist(batch));
-    };
-    let bound = FROM_THE_TOP;
-    for (;;) {
-      const { entries, isLast } = await this.#reader.listed(account, bound, REDIS_BATCH);
-      await adopt(entries);
-      if (isLast) return;
-      bound = `(${entries.at(-1)}`;
-    }
+  count(query: CountQuery): Promise<TokenCounts> {
+    return this.#reader.count(query);
   }
 
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
     return this.#reader.find(ids);
   }
 
-  async page(query: PageQuery): Promise<TokenRecord[]> {
-    const { account, root, after, liveAt } = query;
-    // A count finds the descendants that earlier versions have not listed by their root.
-    if (root !== undefined && after === undefined) await this.#count({ account, root, liveAt });
+  page(query: PageQuery): Promise<TokenRecord[]> {
     return this.#reader.page(query);
   }
 
@@ -238,7 +232,7 @@ export class RedisTokenStore implements TokenStore {
       left > 0;
       share = Math.min(4 * share, limit)
     ) {
-      const lists = await this.#reader.list(account, FROM_THE_TOP, share);
+      const lists = await this.#reader.list(account, share);
       // Revoked tokens leave the list, so the next ones move up to its top.
       const entries = lists.flat();
       const tokens = entries.slice(0, left).map((entry) => ({ id: idIn(entry), account, entry }));
@@ -354,6 +348,7 @@ export class RedisTokenStore implements TokenStore {
     this.#recent.close();
     this.#reader.close();
     this.#replicated?.close();
+    await Promise.all([this.usage.close(), this.leases.close?.()]);
   }
 
   async #write(call: WriteCall): Promise<BatchOutcome> {

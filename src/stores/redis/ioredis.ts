@@ -4,23 +4,13 @@ import {
   type Connection,
   type Driver,
   ignore,
-  LONE_SERVER,
+  LoneServer,
   type RedisCommand,
   retryDelayMs,
   type Subscriber,
 } from './driver.ts';
 
-/**
- * The part of an ioredis `Redis` that the store uses. With its defaults it takes up to 5 s to
- * reconnect, does not notice a dead connection, and retries a command over 20 reconnections.
- *
- * @example
- * const client: IoredisClient = new Redis('redis://db.internal', {
- *   maxRetriesPerRequest: 1,
- *   socketTimeout: 1000,
- *   retryStrategy: (attempt) => Math.min(attempt * 50, 500),
- * });
- */
+/** The part of an ioredis `Redis` that the store uses. */
 export interface IoredisClient {
   readonly isCluster: boolean;
   readonly status: string;
@@ -34,17 +24,7 @@ export interface IoredisClient {
   on(event: string, listener: (...values: string[]) => void): unknown;
 }
 
-/**
- * The part of an ioredis `Cluster` that the store uses. Each of its connections has to notice by
- * itself that it is dead: keep `socketTimeout` short, but above the store's `waitMs`.
- *
- * @example
- * const client: IoredisCluster = new Cluster([{ host: 'db1.internal' }, { host: 'db2.internal' }], {
- *   redisOptions: { connectTimeout: 1000, maxRetriesPerRequest: 1, socketTimeout: 600 },
- *   slotsRefreshTimeout: 500,
- *   clusterRetryStrategy: (attempt) => Math.min(attempt * 50, 500),
- * });
- */
+/** The part of an ioredis `Cluster` that the store uses. */
 export interface IoredisCluster {
   readonly isCluster: boolean;
   readonly status: string;
@@ -58,14 +38,12 @@ export interface IoredisCluster {
 }
 
 /** One server: a driver when it is alone, and one of the connections of a cluster. */
-export class IoredisServer implements Driver, Connection {
-  readonly isCluster = false;
-  readonly address: string;
+export class IoredisServer extends LoneServer implements Driver, Connection {
   readonly #client: IoredisClient;
 
-  constructor(client: IoredisClient, address = LONE_SERVER) {
+  constructor(client: IoredisClient, address?: string) {
+    super(address);
     this.#client = client;
-    this.address = address;
   }
 
   get state(): Driver['state'] {
@@ -99,16 +77,6 @@ export class IoredisServer implements Driver, Connection {
       throw error;
     }
     return () => own.disconnect();
-  }
-
-  async owner(): Promise<Connection> {
-    return this;
-  }
-
-  ownerAddress(): undefined {}
-
-  primaries(): Promise<Connection>[] {
-    return [this.owner()];
   }
 
   duplicate(): Driver {

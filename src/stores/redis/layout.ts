@@ -8,7 +8,7 @@ import type { TokenId, TokenRecord } from '../../token/record.ts';
  * All keys of a token are in one shard, which follows from its id, and a shard is in one slot of a
  * cluster. So one script can change all that belongs to a token:
  *
- *   {tag}:token:<id>         its record
+ *   {tag}:token:<id>         its record, which begins with the number of this layout
  *   {tag}:account:<account>  the account's list: an entry for each token that is not revoked
  *   {tag}:aside:<account>    likewise for each that is revoked, and each that is suspended
  *   {tag}:counted:<account>  an entry for each token of the account, by which quotas are counted
@@ -18,13 +18,14 @@ import type { TokenId, TokenRecord } from '../../token/record.ts';
  *   {tag}:usage:<id>         its counts, if usage is recorded here
  *   {tag}:lease:<n>:<key>    what was granted of a limit in window n; its shard follows from <key>
  *
- * Earlier versions do not know `aside`, `counted`, `children` and `tree`. So a token that they revoked is
- * missing in `aside`, and a token that they purged may still be in all of them: the record decides. Tokens
- * that are missing in `counted` are found by a count. An account has its lists in each shard; a page merges the tops of all of them. A lone server has the same keys, but there one command
- * reaches all shards. One key, in the first shard, does not belong to a token:
+ * An account has its lists in each shard; a page merges the tops of all of them. A lone server has the same
+ * keys, but there one command reaches all shards. One key, in the first shard, does not belong to a token:
  *
  *   {tag}:usage-start        the time from which usage is counted
  */
+
+/** A record of a later layout begins with a larger number, one of a development version with none. */
+export const LAYOUT = 1;
 
 const SLOTS = 16_384;
 const SHARD_COUNT = 64;
@@ -81,22 +82,8 @@ const DEFAULT_KEY_PREFIX = 'tokenwright';
 /** Without a brace: the first brace of a key begins its tag. */
 const KEY_PREFIX = /^[A-Za-z0-9_.:-]{1,64}$/;
 
-function readKeyPrefix(keyPrefix: string = DEFAULT_KEY_PREFIX): string {
-  if (typeof keyPrefix === 'string' && KEY_PREFIX.test(keyPrefix)) return keyPrefix;
-  throw invalidOptions('keyPrefix must have 1 to 64 characters of A-Z, a-z, 0-9, _, -, . and :');
-}
-
-/**
- * The keys of a store.
- *
- * @throws {TokenError} `invalid_options` for a bad prefix
- */
-export function keySpaceOf(
-  { isCluster }: { readonly isCluster: boolean },
-  keyPrefix: string | undefined,
-): KeySpace {
-  return new KeySpace(readKeyPrefix(keyPrefix), isCluster ? 'cluster' : 'lone');
-}
+/** The lists that {@link KeySpace} has in each shard: `children` of a parent, and the `tree` of a root. */
+type ListKind = 'account' | 'aside' | 'counted' | 'children' | 'tree';
 
 /** The keys and the channel of a store, and which keys one command may name together. */
 export class KeySpace {
@@ -107,7 +94,13 @@ export class KeySpace {
   readonly #isLone: boolean;
   readonly #prefixes: ReadonlyMap<Shard, string>;
 
-  constructor(prefix: string, topology: 'lone' | 'cluster' = 'lone') {
+  /** @throws {TokenError} `invalid_options` for a bad prefix */
+  constructor(prefix = DEFAULT_KEY_PREFIX, topology: 'lone' | 'cluster' = 'lone') {
+    if (typeof prefix !== 'string' || !KEY_PREFIX.test(prefix)) {
+      throw invalidOptions(
+        'keyPrefix must have 1 to 64 characters of A-Z, a-z, 0-9, _, -, . and :',
+      );
+    }
     this.#prefix = prefix;
     this.channel = `${prefix}:changes`;
     this.#isLone = topology === 'lone';
@@ -119,26 +112,9 @@ export class KeySpace {
     return `${this.#prefixes.get(shardOf(id))}token:${id}`;
   }
 
-  account(shard: Shard, account: string): string {
-    return `${this.#prefixes.get(shard)}account:${account}`;
-  }
-
-  aside(shard: Shard, account: string): string {
-    return `${this.#prefixes.get(shard)}aside:${account}`;
-  }
-
-  counted(shard: Shard, account: string): string {
-    return `${this.#prefixes.get(shard)}counted:${account}`;
-  }
-
-  /** The children of a token that are in the shard. */
-  children(shard: Shard, parent: string): string {
-    return `${this.#prefixes.get(shard)}children:${parent}`;
-  }
-
-  /** The descendants of a root that are in the shard. */
-  tree(shard: Shard, root: string): string {
-    return `${this.#prefixes.get(shard)}tree:${root}`;
+  /** A list of an account, or of the tokens in the shard that were derived from one. */
+  list(shard: Shard, kind: ListKind, of: string): string {
+    return `${this.#prefixes.get(shard)}${kind}:${of}`;
   }
 
   ends(shard: Shard): string {
@@ -162,25 +138,21 @@ export class KeySpace {
     return `${this.#prefixes.get(SHARDS[0] as Shard)}usage-start`;
   }
 
-  /** The keys of {@link ofToken}, and those of {@link ofDerived} if the token was derived. */
-  ofRecord(record: TokenRecord): readonly string[] {
-    const { id, ancestors } = record;
-    const keys = this.ofToken(record);
-    return ancestors === undefined ? keys : [...keys, ...this.ofDerived(id, ancestors)];
-  }
-
   /** The lists that have a derived token by its parent and by its root. */
   ofDerived(id: string, ancestors: readonly TokenId[]): readonly string[] {
     const shard = shardOf(id);
     const [root = '', parent = root] = [ancestors[0], ancestors.at(-1)];
-    return [this.children(shard, parent), this.tree(shard, root)];
+    return [this.list(shard, 'children', parent), this.list(shard, 'tree', root)];
   }
 
   /** All keys that a write of a token touches, in the order that the scripts expect. */
-  ofToken({ id, account }: TokenName): readonly string[] {
+  ofToken({ id, account, ancestors }: TokenName): readonly string[] {
     const shard = shardOf(id);
-    const lists = [this.account(shard, account), this.aside(shard, account)];
-    return [this.record(id), ...lists, this.ends(shard), this.counted(shard, account)];
+    const lists = (['account', 'aside', 'counted'] as const).map((kind) =>
+      this.list(shard, kind, account),
+    );
+    const derived = ancestors === undefined ? [] : this.ofDerived(id, ancestors);
+    return [this.record(id), ...lists, this.ends(shard), ...derived];
   }
 
   /** The slot of tokens that one command may name together. A lone server counts as one slot. */
@@ -214,6 +186,8 @@ export class KeySpace {
 export interface TokenName {
   readonly id: string;
   readonly account: string;
+  /** Given if a write may add the token to the lists of those from which it was derived. */
+  readonly ancestors?: readonly TokenId[] | undefined;
 }
 
 /** The member for a token in the set of ends. */
@@ -226,11 +200,6 @@ export function readName(name: string): TokenName {
   return { id: name.slice(0, space), account: name.slice(space + 1) };
 }
 
-/** The score of a token in the set of ends: when it expires or was revoked. */
-export function endOf({ expiresAt, revokedAt = expiresAt }: TokenRecord): number {
-  return Math.min(expiresAt.getTime(), revokedAt.getTime());
-}
-
 /**
  * A token's entry in its account's list. Sorted as text, entries are in order of creation time and
  * then id. They end with the expiry, so that a page can skip expired tokens without reading them.
@@ -240,19 +209,9 @@ export function entryOf(record: TokenRecord): string {
 }
 
 /**
- * A token's entry in the list of what is set aside; undefined if it is not in there. It has a mark before
- * the expiry, so that it is in the same place as its entry in the other list.
+ * The marks in the entries of what is set aside, before the expiry: such an entry is in the same place as in
+ * the other list.
  */
-export function asideEntryOf(record: TokenRecord): string | undefined {
-  const { revokedAt, suspendedAt } = record;
-  const mark =
-    revokedAt !== undefined ? REVOKED : suspendedAt !== undefined ? SUSPENDED : undefined;
-  return mark && `${entryPrefixOf(record)} ${mark}${record.expiresAt.getTime()}`;
-}
-
-/** The index of the line of a record that holds the ids of its ancestors. The next one holds its format. */
-export const ANCESTORS_LINE = 21;
-
 export const REVOKED = 'r';
 export const SUSPENDED = 's';
 
@@ -268,29 +227,22 @@ export function childEntryOf(record: Pick<TokenRecord, 'id' | 'createdAt'>): str
   return `${entryPrefixOf(record)} `;
 }
 
-/** The states of the entries that are counted. */
+/**
+ * The states with which entries begin that are counted. The root follows from which the token was derived,
+ * when it ends, or would, and its id. So the live or ended ones of a holder of a quota are ranges, whose
+ * lengths Redis knows.
+ */
 export const UNREVOKED = '0';
 export const ENDED_EARLY = '1';
 /** Revoked, and never pruned: a repeated import must find it. */
 export const TOMBSTONE = '2';
-
-/**
- * A token's entry among those that are counted: its state, the root from which it was derived, and when it
- * ends, or would. So the live or ended ones of a holder of a quota are ranges, whose lengths Redis knows.
- */
-export function countedEntryOf(record: TokenRecord): string {
-  const { id, ancestors, revokedAt, format } = record;
-  const revoked = format === undefined ? ENDED_EARLY : TOMBSTONE;
-  const state = revokedAt === undefined ? UNREVOKED : revoked;
-  return `${state}${ancestors?.[0] ?? ''} ${sortable(endOf(record))}${id}`;
-}
 
 /** What the entries of a holder of a quota begin with, after their state. */
 export function holderText({ root = '' as TokenId }: Pick<QuotaHolder, 'root'>): string {
   return `${root} `;
 }
 
-/** The end and the id in an entry of {@link countedEntryOf}: entries of one holder sort by it. */
+/** The end and the id in a counted entry: entries of one holder sort by it. */
 export function endAndId(counted: string): string {
   return counted.slice(counted.indexOf(' ') + 1);
 }

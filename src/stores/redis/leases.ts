@@ -1,27 +1,10 @@
 import { TokenError } from '../../errors.ts';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../ports/lease-store.ts';
 import { leaseRow, summedLeases } from '../shared/lease-rows.ts';
-import { driverOf, type RedisClient } from './client.ts';
-import { type KeySpace, keySpaceOf } from './layout.ts';
-import { GIVE_BACK_LEASES, TAKE_LEASES } from './lease-scripts.ts';
-import { ReplicatedWrites, readReplication } from './replicated-writes.ts';
-
-/** How a {@link RedisLeaseStore} works. */
-export interface RedisLeaseStoreOptions {
-  /**
-   * The prefix of all keys: 1 to 64 characters of `A-Z`, `a-z`, `0-9`, `_`, `-`, `.` and `:`. It may be
-   * the one of the token store: their keys differ. @default 'tokenwright'
-   */
-  readonly keyPrefix?: string | undefined;
-  /**
-   * How many replicas must have a grant before its promise resolves, from 0 to 10. A failover loses the
-   * grants that had not reached the replica that takes over, and limits may be exceeded by that much.
-   * @default 1 for a cluster, 0 for a lone server
-   */
-  readonly replicas?: number | undefined;
-  /** How long a call waits for them, in milliseconds, from 1 to 10 000. @default 500 */
-  readonly waitMs?: number | undefined;
-}
+import type { Driver } from './driver.ts';
+import type { KeySpace } from './layout.ts';
+import { ReplicatedWrites, type Replication } from './replicated-writes.ts';
+import { CLOCK, type Script, script } from './scripts.ts';
 
 /** One count in Redis. */
 interface Count {
@@ -33,39 +16,70 @@ interface Count {
   readonly index: number;
 }
 
+/*
+ * KEYS: the counts of granted uses, one for each key and window. A count expires a minute after its window
+ * has ended by the clock of the server, in case that clock steps back.
+ */
+
+const COUNT_OF = `
+local function countOf(key)
+  local text = redis.call('GET', key)
+  return text, tonumber(text or '0')
+end
+local function write(key, count, ...)
+  redis.call('SET', key, string.format('%.0f', count), ...)
+end
+`;
+
 /**
- * Counts the uses of limited tokens in Redis or Redis Cluster, version 6.2 or later.
- *
- * Pass a client of ioredis or node-redis, such as the one of the token store. It is yours: closing the
- * store leaves it open. Calls go over connections of their own, which never send a command twice. A call
- * takes one round trip, in a cluster one to each server, concurrently. It rejects if one of them fails,
- * and what the others have granted is lost.
- *
- * The clock of the server decides whether a window has begun and whether it has ended. Counts expire by themselves, so
- * `purge` has nothing to do. Redis is durable only with an append-only file, and forgets counts when it
- * evicts keys: set `maxmemory-policy` to `noeviction`, or limits may be exceeded.
- *
- * @example
- * const client = new Redis('redis://db.internal', { maxRetriesPerRequest: 1, socketTimeout: 1000 });
- * const limits = { store: new RedisLeaseStore(client) };
- * const tokens = new TokenService({ store: new RedisTokenStore(client), keys, prefix: 'acme', limits });
+ * ARGV: for each key the limit, how much is wanted, and when the window begins and ends. Answers with the
+ * grants.
+ */
+const TAKE_LEASES = script(`${COUNT_OF}${CLOCK}
+local now = clock()
+local grants = {}
+for i = 1, #KEYS do
+  local limit, want = tonumber(ARGV[4 * i - 3]), tonumber(ARGV[4 * i - 2])
+  local starts, ends = tonumber(ARGV[4 * i - 1]), tonumber(ARGV[4 * i])
+  local text, count = countOf(KEYS[i])
+  if not count then return redis.error_reply('WRONGTYPE a count is malformed') end
+  local grant = 0
+  if starts <= now and ends > now then
+    grant = math.max(0, math.min(want, limit - count))
+    local kept = text and now + redis.call('PTTL', KEYS[i]) or 0
+    local expiry = math.max(kept, ends + 60000)
+    if grant > 0 or (text and expiry > kept) then
+      write(KEYS[i], count + grant, 'PXAT', string.format('%.0f', expiry))
+    end
+  end
+  grants[i] = string.format('%.0f', grant)
+end
+return grants
+`);
+
+/** ARGV: for each key how much is given back. */
+const GIVE_BACK_LEASES = script(`${COUNT_OF}
+for i = 1, #KEYS do
+  local text, count = countOf(KEYS[i])
+  if text and count then write(KEYS[i], math.max(0, count - tonumber(ARGV[i])), 'KEEPTTL') end
+end
+return 0
+`);
+
+/**
+ * Counts the uses of limited tokens. Calls go over connections of their own, which never send a command
+ * twice. A call takes one round trip, in a cluster one to each server, concurrently. It rejects if one of
+ * them fails, and what the others have granted is lost.
  */
 export class RedisLeaseStore implements LeaseStore {
   readonly #keys: KeySpace;
   readonly #replicas: number;
   readonly #writes: ReplicatedWrites;
 
-  /**
-   * Sends nothing; the first call does.
-   *
-   * @throws {TokenError} `invalid_options`, also for a client that reads from replicas
-   */
-  constructor(client: RedisClient, options: RedisLeaseStoreOptions = {}) {
-    const driver = driverOf(client);
-    const { replicas, waitMs } = readReplication(options, driver);
-    this.#replicas = replicas;
-    this.#keys = keySpaceOf(driver, options.keyPrefix);
-    this.#writes = new ReplicatedWrites(driver, replicas, waitMs);
+  constructor(driver: Driver, keys: KeySpace, replication: Replication) {
+    this.#keys = keys;
+    this.#replicas = replication.replicas;
+    this.#writes = new ReplicatedWrites(driver, replication);
   }
 
   async take(wants: readonly LeaseWant[]): Promise<number[]> {
@@ -105,12 +119,11 @@ export class RedisLeaseStore implements LeaseStore {
     return 0;
   }
 
-  /** Ends the connections that the store has opened. The client that you passed in stays open. */
   async close(): Promise<void> {
     this.#writes.close();
   }
 
-  #run(counts: readonly Count[], script: typeof TAKE_LEASES) {
+  #run(counts: readonly Count[], script: Script) {
     return this.#writes.run({
       slot: this.#keys.slotOf(counts),
       script,

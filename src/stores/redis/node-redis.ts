@@ -4,7 +4,7 @@ import {
   type Connection,
   type Driver,
   ignore,
-  LONE_SERVER,
+  LoneServer,
   type RedisCommand,
   retryDelayMs,
   type Subscriber,
@@ -12,25 +12,7 @@ import {
 } from './driver.ts';
 import { slotOfKey } from './layout.ts';
 
-/**
- * The part of a node-redis `createClient()` that the store uses. With its defaults it does not
- * notice a dead connection. Its `socketTimeout` counts the time without traffic, so set a
- * `pingInterval` too, and a strategy that reconnects.
- *
- * A command counts as traffic even if no answer comes. So the store sends nothing on a connection
- * that has been silent for half a second, and the timeout can expire. If the host uses the client
- * for more, give the store a client of its own.
- *
- * @example
- * const client: NodeRedisClient = createClient({
- *   url: 'redis://db.internal',
- *   pingInterval: 500,
- *   socket: {
- *     socketTimeout: 1000,
- *     reconnectStrategy: (attempt) => Math.min(attempt * 50, 500),
- *   },
- * });
- */
+/** The part of a node-redis `createClient()` that the store uses. */
 export interface NodeRedisClient {
   readonly isOpen: boolean;
   readonly isReady: boolean;
@@ -46,20 +28,7 @@ export interface NodeRedisClient {
   on(event: string, listener: () => void): unknown;
 }
 
-/**
- * The part of a node-redis `createCluster()` that the store uses. With its defaults it takes 5 s to
- * look for the successor of a server. Keep `socketTimeout` short, but above the store's `waitMs`.
- *
- * @example
- * const client: NodeRedisCluster = createCluster({
- *   rootNodes: [{ url: 'redis://db1.internal' }, { url: 'redis://db2.internal' }],
- *   defaults: {
- *     pingInterval: 300,
- *     socket: { socketTimeout: 600, reconnectStrategy: (attempt) => Math.min(attempt * 50, 500) },
- *   },
- *   topologyRefreshOnReconnectionAttemptStrategy: 500,
- * });
- */
+/** The part of a node-redis `createCluster()` that the store uses. */
 export interface NodeRedisCluster {
   readonly isOpen: boolean;
   readonly isReady: boolean;
@@ -79,7 +48,7 @@ export interface NodeRedisCluster {
 }
 
 /** A server of a cluster, as node-redis describes it. */
-export interface NodeRedisNode {
+interface NodeRedisNode {
   readonly address: string;
 }
 
@@ -130,15 +99,13 @@ class LivenessGate {
 }
 
 /** One server: a driver when it is alone, and one of the connections of a cluster. */
-export class NodeRedisServer implements Driver, Connection {
-  readonly isCluster = false;
-  readonly address: string;
+export class NodeRedisServer extends LoneServer implements Driver, Connection {
   readonly #client: NodeRedisClient;
   readonly #gate: LivenessGate;
 
-  constructor(client: NodeRedisClient, address = LONE_SERVER, gate = new LivenessGate()) {
+  constructor(client: NodeRedisClient, address?: string, gate = new LivenessGate()) {
+    super(address);
     this.#client = client;
-    this.address = address;
     this.#gate = gate;
   }
 
@@ -177,16 +144,6 @@ export class NodeRedisServer implements Driver, Connection {
       throw error;
     }
     return () => own.destroy();
-  }
-
-  async owner(): Promise<Connection> {
-    return this;
-  }
-
-  ownerAddress(): undefined {}
-
-  primaries(): Promise<Connection>[] {
-    return [this.owner()];
   }
 
   duplicate(): Driver {

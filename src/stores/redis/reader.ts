@@ -6,6 +6,7 @@ import type {
   PurgeQuery,
   ScannedRecords,
   ScanQuery,
+  TokenCounts,
 } from '../../ports/token-store.ts';
 import { isListed, type ListedState, type TokenId, type TokenRecord } from '../../token/record.ts';
 import { bytesOfLists } from '../../token/size.ts';
@@ -37,7 +38,6 @@ import {
   numbersIn,
   PRUNABLE,
   READ,
-  READ_SHORT,
   runScript,
   SCAN,
   type Script,
@@ -49,7 +49,7 @@ import type { EndedToken } from './write-calls.ts';
 export const MAX_REDIS_SCAN = 1000;
 
 /** Bounds a list from above, before its first entry. */
-export const FROM_THE_TOP = '+';
+const FROM_THE_TOP = '+';
 
 /** A record, the length of a long one that is not read yet, or nothing. */
 type FoundRecord = TokenRecord | number | undefined;
@@ -87,27 +87,26 @@ export class TokenReader {
   }
 
   async #findMany(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
-    const read = (keys: string[]) => runScript(this.#driver, { script: READ, keys, values: [] });
-    return (await this.#readInGroups(ids, read)).map((value) => this.#decode(value));
+    return (await this.#read(ids)).map((value) => this.#decode(value));
   }
 
   /** Like `find`, but gives the length of each record that is longer than `maxLength` instead. */
   async #findShort(ids: readonly TokenId[], maxLength: number): Promise<FoundRecord[]> {
-    const values = [String(maxLength)];
-    const read = (keys: string[]) => runScript(this.#driver, { script: READ_SHORT, keys, values });
-    const found = await this.#readInGroups(ids, read);
-    return found.map((value) => (typeof value === 'number' ? value : this.#decode(value)));
+    const found = await this.#read(ids, maxLength);
+    return found.map((value) => (Array.isArray(value) ? Number(value[0]) : this.#decode(value)));
   }
 
   /** Reads records of one shard, or of a lone server, together. Answers in the order of the ids. */
-  async #readInGroups(ids: readonly TokenId[], read: (keys: string[]) => Promise<unknown>) {
+  async #read(ids: readonly TokenId[], maxLength?: number): Promise<unknown[]> {
+    const values = maxLength === undefined ? [] : [String(maxLength)];
     const found = new Array<unknown>(ids.length);
     const groups = this.#keys.grouped(ids.map((id, index) => ({ id, index })));
     const reads = groups.map(async (group) => {
-      const readGroup = () => read(group.map(({ id }) => this.#keys.record(id)));
+      const keys = group.map(({ id }) => this.#keys.record(id));
+      const readGroup = () => runScript(this.#driver, { script: READ, keys, values });
       const reading = this.#guard?.read(this.#keys.slotOf(group), readGroup).catch(throwTokenError);
-      const values = (await (reading ?? readGroup())) as unknown[];
-      for (const [position, { index }] of group.entries()) found[index] = values[position];
+      const answers = (await (reading ?? readGroup())) as unknown[];
+      for (const [position, { index }] of group.entries()) found[index] = answers[position];
     });
     await Promise.all(reads);
     return found;
@@ -180,14 +179,9 @@ export class TokenReader {
     for (const [position, index] of long.entries()) found[index] = records[position];
   }
 
-  /** The entries of an account below a bound, newest first: at most `count` from each shard. */
-  async list(account: string, bound: string, count: number): Promise<string[][]> {
-    return this.#list((shard) => [this.#keys.account(shard, account)], bound, count);
-  }
-
-  /** The entries of an account below a bound, newest first: at most `size`, and whether they are the last. */
-  listed(account: string, bound: string, size: number) {
-    return this.#merge({ account, state: 'expired' }, bound, size);
+  /** The first entries of an account, newest first: at most `count` from each shard. */
+  list(account: string, count: number): Promise<string[][]> {
+    return this.#list((shard) => [this.#keys.list(shard, 'account', account)], FROM_THE_TOP, count);
   }
 
   /** The entries of lists, of which there are as many in each shard. */
@@ -210,16 +204,16 @@ export class TokenReader {
    * newest first.
    */
   async #merge(
-    { account, parent, root, state = 'active' }: Omit<PageQuery, 'liveAt' | 'limit'>,
+    { account, parent, root, state = 'active' }: PageQuery,
     bound: string,
     size: number,
   ) {
     const keysOf = (shard: Shard) => {
-      if (parent !== undefined) return [this.#keys.children(shard, parent)];
-      if (root !== undefined) return [this.#keys.tree(shard, root)];
+      if (parent !== undefined) return [this.#keys.list(shard, 'children', parent)];
+      if (root !== undefined) return [this.#keys.list(shard, 'tree', root)];
       return [
-        ...(IN_ACCOUNT.has(state) ? [this.#keys.account(shard, account)] : []),
-        ...(IN_ASIDE.has(state) ? [this.#keys.aside(shard, account)] : []),
+        ...(IN_ACCOUNT.has(state) ? [this.#keys.list(shard, 'account', account)] : []),
+        ...(IN_ASIDE.has(state) ? [this.#keys.list(shard, 'aside', account)] : []),
       ];
     };
     const count = shareOf(size);
@@ -232,23 +226,22 @@ export class TokenReader {
     return { entries: entries.slice(0, size), isLast: floor === '' && entries.length <= size };
   }
 
-  /** Also counts the tokens of the account that an earlier version has inserted, which are not in it. */
-  async count({ account, root, liveAt }: Omit<CountQuery, 'most'>) {
-    const keysOf = (shard: Shard) => [
-      this.#keys.counted(shard, account),
-      this.#keys.account(shard, account),
-    ];
+  async count({ account, root, liveAt, most }: CountQuery): Promise<TokenCounts> {
+    const keysOf = (shard: Shard) => [this.#keys.list(shard, 'counted', account)];
     const values = [holderText({ root }), sortable(liveAt.getTime() + 1)];
-    const counts = (await this.#runOnAll(COUNT, keysOf, values)).map(numbersIn);
-    const sum = (part: number) => counts.reduce((all, count) => all + (count[part] ?? 0), 0);
-    return { live: sum(0), ended: sum(1), uncounted: sum(2) };
+    let [live, ended] = [0, 0];
+    for (const counts of (await this.#runOnAll(COUNT, keysOf, values)).map(numbersIn)) {
+      live += counts[0];
+      ended += counts[1];
+    }
+    return { live: Math.min(live, most.live), ended: Math.min(ended, most.ended) };
   }
 
   /** Tokens of the holder of a quota that may be pruned, those that ended first: at most `limit`. */
   async prunable({ account, root, now, limit }: PruneQuery): Promise<EndedToken[]> {
     const count = shareOf(limit);
     const values = [holderText({ root }), String(now.getTime()), String(count)];
-    const keysOf = (shard: Shard) => [this.#keys.counted(shard, account)];
+    const keysOf = (shard: Shard) => [this.#keys.list(shard, 'counted', account)];
     const lists = (await this.#runOnAll(PRUNABLE, keysOf, values)).flat() as string[][];
     // A list that goes on says nothing about what ended after its last entry here.
     const full = lists.filter((list) => list.length === count);

@@ -3,26 +3,28 @@ import type { TokenRecord } from '../../token/record.ts';
 import { limitsText } from '../shared/limits.ts';
 import { pendingText } from '../shared/pending.ts';
 import { corruptRecord } from './driver.ts';
-import { ANCESTORS_LINE, creationIn, entryOf, expiryIn, idIn, parentIn, rootIn } from './layout.ts';
+import { creationIn, entryOf, expiryIn, idIn, LAYOUT, parentIn, rootIn } from './layout.ts';
 
 const LINE_COUNT = 23;
-/** The lines of records of earlier versions: before limits and derivation, and before suspension. */
-const EARLIER_LINE_COUNTS = [20, 16];
+const MARK = `${LAYOUT} `;
 
 /**
  * A record as text, one field a line; an absent field is an empty line, also at the end: the script
  * that replaces a record keeps lines beyond those it is given. The scripts read and write
- * the first six lines. The third is the id of the last write. The fourth, between the two parts
+ * the first nine lines. The third is the id of the last write. The fourth, between the two parts
  * given here, is the token's generation: the id of the write that inserted it.
  *
  * Versions of tokenwright work side by side during an upgrade. A later one that has a new field adds
- * a line at the end, which this one ignores and keeps. Where it must not be ignored, the first line
- * becomes `layout 2`, and this version refuses the record.
+ * a line at the end, which this one ignores and keeps. Where it must not be ignored, it counts up the number
+ * of the layout, with which the first line begins, and this version refuses the record.
  */
 export function encodeRecord(record: TokenRecord, writeId: string): [head: string, tail: string] {
   const body = [
     entryOf(record),
     JSON.stringify(record.account),
+    record.suspendedAt?.getTime(),
+    record.ancestors && JSON.stringify(record.ancestors),
+    record.format,
     JSON.stringify(record.prefix),
     JSON.stringify(record.kid),
     base64(record.digest),
@@ -33,15 +35,13 @@ export function encodeRecord(record: TokenRecord, writeId: string): [head: strin
     JSON.stringify(record.metadata),
     base64(record.previousDigest),
     record.previousUntil?.getTime(),
-    record.suspendedAt?.getTime(),
     record.scopesChangedAt?.getTime(),
     record.rotatedAt?.getTime(),
     pendingText(record.pending),
     limitsText(record.limits),
-    record.ancestors && JSON.stringify(record.ancestors),
-    record.format,
   ].join('\n');
-  return [`${record.revokedAt?.getTime() ?? ''}\n${record.version}\n${writeId}\n`, `\n${body}`];
+  const head = `${MARK}${record.revokedAt?.getTime() ?? ''}\n${record.version}\n${writeId}\n`;
+  return [head, `\n${body}`];
 }
 
 /**
@@ -56,29 +56,29 @@ export function decodeRecord(value: string): unknown[] {
   return [
     idIn(entry),
     textIn(lines[5]),
-    textIn(lines[6]),
-    textIn(lines[7]),
-    bytesIn(lines[8]),
-    bytesIn(lines[9]),
-    lines[10] || null,
-    lines[11] || null,
+    textIn(lines[9]),
+    textIn(lines[10]),
+    bytesIn(lines[11]),
+    bytesIn(lines[12]),
+    lines[13] || null,
+    lines[14] || null,
     creationIn(entry),
     expiryIn(entry),
     lines[1],
-    textIn(lines[12]),
-    lines[13] || null,
-    lines[0] || null,
-    bytesIn(lines[14]),
-    lines[15] || null,
+    textIn(lines[15]),
     lines[16] || null,
-    lines[17] || null,
+    lines[0].slice(MARK.length) || null,
+    bytesIn(lines[17]),
     lines[18] || null,
+    lines[6] || null,
     lines[19] || null,
     lines[20] || null,
-    lines[ANCESTORS_LINE] || null,
-    parentIn(lines[ANCESTORS_LINE]) || null,
-    rootIn(lines[ANCESTORS_LINE]) || null,
+    lines[21] || null,
     lines[22] || null,
+    lines[7] || null,
+    parentIn(lines[7]) || null,
+    rootIn(lines[7]) || null,
+    lines[8] || null,
   ];
 }
 
@@ -98,21 +98,28 @@ function linesOf(value: string): RecordLines {
     lines[count] = end === -1 ? value.slice(start) : value.slice(start, end);
     start = end === -1 ? -1 : end + 1;
   }
-  const isWhole = count === LINE_COUNT || EARLIER_LINE_COUNTS.includes(count);
-  if (!isWhole || lines[0]?.startsWith(LAYOUT_PREFIX)) throw unreadableRecord(value);
+  if (count < LINE_COUNT || !value.startsWith(MARK)) throw unreadableRecord(value);
   return lines as RecordLines;
 }
 
-const LAYOUT_PREFIX = 'layout ';
-
 function unreadableRecord(value: string): TokenError {
-  if (!value.startsWith(LAYOUT_PREFIX)) return corruptRecord();
+  if (Number(/^(\d+) /.exec(value)?.[1]) > LAYOUT) {
+    return new TokenError(
+      'store_corrupt',
+      'a token record in Redis has the layout of a later version of tokenwright',
+      { reason: 'later_layout' },
+    );
+  }
+  if (!OF_DEVELOPMENT.test(value)) return corruptRecord();
   return new TokenError(
     'store_corrupt',
-    'a token record in Redis has the layout of a later version of tokenwright',
-    { reason: 'later_layout' },
+    'a token record in Redis was written by a development version of tokenwright, before the first release; remove it, or use another key prefix',
+    { reason: 'schema_older' },
   );
 }
+
+/** Those began with the time of the revocation, if any, and the version. */
+const OF_DEVELOPMENT = /^-?\d*\n\d+\n/;
 
 function base64(bytes: Uint8Array | undefined): string | undefined {
   if (bytes === undefined) return undefined;

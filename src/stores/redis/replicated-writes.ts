@@ -1,6 +1,5 @@
 import { withDeadline } from '../../time/deadline.ts';
 import { performance } from '../../time/timers.ts';
-import { readWholeNumber } from '../shared/options.ts';
 import {
   ANSWER_MS,
   type Connection,
@@ -19,29 +18,11 @@ export interface WriteAnswer {
 }
 
 /** How a store waits for replicas. */
-interface Replication {
+export interface Replication {
   /** How many replicas must confirm a write. */
   readonly replicas: number;
   /** How long a write waits for them, in milliseconds. */
   readonly waitMs: number;
-}
-
-const DEFAULT_WAIT_MS = 500;
-
-/**
- * Checks the options that say how to wait for replicas, and fills in their defaults.
- *
- * @throws {TokenError} `invalid_options`
- */
-export function readReplication(
-  options: { readonly [name in keyof Replication]?: Replication[name] | undefined },
-  { isCluster }: Pick<Driver, 'isCluster'>,
-): Replication {
-  const { replicas = isCluster ? 1 : 0, waitMs = DEFAULT_WAIT_MS } = options;
-  return {
-    replicas: readWholeNumber('replicas', replicas, [0, 10]),
-    waitMs: readWholeNumber('waitMs', waitMs, [1, 10_000]),
-  };
 }
 
 /** The caller of a write has given up by then: a late write would surprise it. */
@@ -49,6 +30,8 @@ const MAX_AGE_MS = 2000;
 /** The first write opens the connections. */
 const OPEN_MS = 1500;
 const MAX_ATTEMPTS = 3;
+
+const NONE: Replication = { replicas: 0, waitMs: 0 };
 
 /**
  * Writes that wait for replicas, or for none. They have connections of their own: `WAIT` blocks its
@@ -68,7 +51,7 @@ export class ReplicatedWrites {
   readonly #queues = new WeakMap<Connection, WriteQueue>();
   #isClosed = false;
 
-  constructor(source: Driver, replicas: number, waitMs: number) {
+  constructor(source: Driver, { replicas, waitMs }: Replication = NONE) {
     this.#source = source;
     this.#waitMs = waitMs;
     if (replicas > 0) this.#wait = ['wait', String(replicas), String(waitMs)];

@@ -3,9 +3,9 @@ import { MAX_REVOKED_REQUESTED_BYTES } from '../../bounds.ts';
 import { ID_LENGTH } from '../../token/id.ts';
 import { type Driver, isReply, type RedisCommand, withDriver } from './driver.ts';
 import {
-  ANCESTORS_LINE,
   EARLIEST,
   ENDED_EARLY,
+  LAYOUT,
   REVOKED,
   SUSPENDED,
   TIME_LENGTH,
@@ -53,8 +53,8 @@ export function runScript(driver: Driver, call: ScriptCall): Promise<unknown> {
 
 /*
  * KEYS of the scripts that write: for each token its record, its account's list, what is set aside of
- * the account, the ends, and what is counted of the account. INSERT and REPLACE, of one token, also get the
- * lists by parent and by root if it was derived.
+ * the account, what is counted of it, and the ends. INSERT and REPLACE, of one token, also get the lists by
+ * parent and by root if it was derived.
  *
  * They answer with how many tokens they changed, how many an earlier run of the same call had
  * changed (a driver may send it twice), how many are malformed, and the generation of each token
@@ -62,30 +62,24 @@ export function runScript(driver: Driver, call: ScriptCall): Promise<unknown> {
  * distinguishes the token from a later one that got the same id after a purge.
  */
 
-/** The entry of a token in the list of what is set aside, from its entry in its account's list. */
-const ASIDE = `
-local function aside(entry, mark)
-  return (string.gsub(entry, '(%-?%d+)$', mark .. '%1'))
-end
-`;
-
-/** The entry of a token in the list of its parent's children, from its entry in its account's list. */
-const CHILD = `
-local function child(entry)
-  return (string.gsub(entry, '%-?%d+$', ''))
-end
-`;
-
-/** The three counts that most scripts answer with. */
+/** The two or three counts that most scripts answer with. */
 export function numbersIn(answer: unknown): [number, number, number] {
   const [first, second, third] = answer as readonly unknown[];
   return [Number(first), Number(second), Number(third)];
 }
 
-const HEAD = `
-local function head(value)
-  return string.match(value,
-    '^(-?%d*)\\n(%d+)\\n([^\\n]*)\\n([^\\n]*)\\n([^\\n]*)\\n([^\\n]*)()\\n')
+/**
+ * Reads the first lines of a record. All fields are missing if it is malformed or has another layout.
+ * `from` and `to` are where the lines from its entry to its format begin and end.
+ */
+const PARSE = `
+local function parse(value)
+  local token = {}
+  token.revoked, token.version, token.writeId, token.generation, token.from, token.place, token.expiry,
+    token.account, token.suspended, token.ancestors, token.format, token.to = string.match(value,
+    '^${LAYOUT} (-?%d*)\\n(%d+)\\n([^\\n]*)\\n([^\\n]*)()\\n([^\\n]* )(-?%d+)\\n'
+    .. '([^\\n]*)\\n([^\\n]*)\\n([^\\n]*)\\n([^\\n]*)()\\n')
+  return token
 end
 `;
 
@@ -123,19 +117,6 @@ local function unknownLines(value, known)
 end
 `;
 
-/** The lines of a record with the ids of its ancestors, as JSON, and with its format. */
-const ORIGIN = `
-local function origin(value)
-  local place = 0
-  for _ = 1, ${ANCESTORS_LINE} do
-    place = string.find(value, '\\n', place + 1, true)
-    if not place then return '', '' end
-  end
-  local ancestors, format = string.match(value, '^([^\\n]*)\\n([^\\n]*)', place + 1)
-  return ancestors or '', format or ''
-end
-`;
-
 /** A time as it is in entries. */
 const SORTABLE = `
 local function sortable(ms)
@@ -145,21 +126,34 @@ end
 `;
 
 /**
- * A token's entry among those that are counted, from its entry in its account's list, when it was revoked
- * (empty if it was not), and its origin.
+ * What lists a token: its entries in its account's list, in what is set aside, and in what is counted, each
+ * empty if it is not in there; when it ends; and its entry among children. `relist` moves it in the lists
+ * whose keys follow that of its record, from what listed it to what does now.
  */
-const COUNTED = `${SORTABLE}
-local function counted(entry, revoked, ancestors, format)
-  local id, ends = string.match(entry, '^(.*) (%-?%d+)$')
-  if not id then return '' end
-  local state = '${UNREVOKED}'
-  ends = tonumber(ends)
-  if revoked ~= '' then
-    state = format == '' and '${ENDED_EARLY}' or '${TOMBSTONE}'
-    ends = math.min(ends, tonumber(revoked))
+const LISTS = `${SORTABLE}
+local nowhere = {'', '', ''}
+local function entriesOf(token)
+  local isRevoked = token.revoked ~= ''
+  local mark = isRevoked and '${REVOKED}' or token.suspended ~= '' and '${SUSPENDED}'
+  local state = isRevoked and (token.format == '' and '${ENDED_EARLY}' or '${TOMBSTONE}') or '${UNREVOKED}'
+  local ends = math.min(tonumber(token.expiry), tonumber(token.revoked) or math.huge)
+  local root = string.sub(token.ancestors, 3, ${ID_LENGTH + 2})
+  local id = string.sub(token.place, ${TIME_LENGTH + 1}, -2)
+  return {
+    isRevoked and '' or token.place .. token.expiry,
+    mark and token.place .. mark .. token.expiry or '',
+    state .. root .. ' ' .. sortable(ends) .. id,
+    ends = string.format('%.0f', ends),
+    child = token.place
+  }
+end
+local function relist(i, name, before, after)
+  for n = 1, 3 do
+    if before[n] ~= after[n] then redis.call('ZREM', KEYS[i + n], before[n]) end
+    if after[n] ~= '' then redis.call('ZADD', KEYS[i + n], 0, after[n]) end
   end
-  local root = string.sub(ancestors, 3, ${ID_LENGTH + 2})
-  return state .. root .. ' ' .. sortable(ends) .. string.sub(id, ${TIME_LENGTH + 1})
+  if not after.ends then return redis.call('ZREM', KEYS[i + 4], name) end
+  redis.call('ZADD', KEYS[i + 4], after.ends, name)
 end
 `;
 
@@ -171,57 +165,43 @@ local function clock()
 end
 `;
 
-/**
- * ARGV: write id, record, entry (empty if revoked), entry aside (empty if it is not), end, name, counted
- * entry, and the entry among those of its parent and its root.
- */
-export const INSERT = script(`${HEAD}
+/** ARGV: write id, record, name. */
+export const INSERT = script(`${PARSE}${LISTS}
 if redis.call('SET', KEYS[1], ARGV[2], 'NX') then
-  if ARGV[3] ~= '' then redis.call('ZADD', KEYS[2], 0, ARGV[3]) end
-  if ARGV[4] ~= '' then redis.call('ZADD', KEYS[3], 0, ARGV[4]) end
-  redis.call('ZADD', KEYS[4], ARGV[5], ARGV[6])
-  redis.call('ZADD', KEYS[5], 0, ARGV[7])
-  for i = 6, #KEYS do redis.call('ZADD', KEYS[i], 0, ARGV[8]) end
+  local entries = entriesOf(parse(ARGV[2]))
+  relist(1, ARGV[3], nowhere, entries)
+  for i = 6, #KEYS do redis.call('ZADD', KEYS[i], 0, entries.child) end
   return {1, 0, 0}
 end
-local revoked, version, writeId, generation = head(redis.call('GET', KEYS[1]))
-return {0, generation == ARGV[1] and 1 or 0, 0}
+return {0, parse(redis.call('GET', KEYS[1])).generation == ARGV[1] and 1 or 0, 0}
 `);
 
 /**
- * ARGV: write id, record before its generation, record after it, entry (empty if revoked), entry aside
- * (empty if it is not), end, name, counted entry, the entry among those of its parent and its root, current
- * version, account, generation (empty for any), channel, id, and by how many bytes the record may grow on a
- * server whose memory is full.
+ * ARGV: write id, record before its generation, record after it, name, current version, generation (empty
+ * for any), channel, id, and by how many bytes the record may grow on a server whose memory is full.
  */
-export const REPLACE = script(`${HEAD}${UNKNOWN_LINES}${ASIDE}${ORIGIN}${COUNTED}
+export const REPLACE = script(`${PARSE}${UNKNOWN_LINES}${LISTS}
 local value = redis.call('GET', KEYS[1])
 if not value then return {0, 0, 0} end
-local revoked, version, writeId, generation, entry, account = head(value)
-if not version then return {0, 0, 1} end
-if writeId == ARGV[1] then return {0, 1, 0, generation} end
-if revoked ~= '' or version ~= ARGV[10] or account ~= ARGV[11] then return {0, 0, 0} end
-if ARGV[12] ~= '' and generation ~= ARGV[12] then return {0, 0, 0} end
-local changed = ARGV[2] .. generation .. ARGV[3]
+local token = parse(value)
+if not token.version then return {0, 0, 1} end
+if token.writeId == ARGV[1] then return {0, 1, 0, token.generation} end
+local changed = ARGV[2] .. token.generation .. ARGV[3]
+local after = parse(changed)
+if token.revoked ~= '' or token.version ~= ARGV[5] or token.account ~= after.account
+  or (ARGV[6] ~= '' and token.generation ~= ARGV[6]) then return {0, 0, 0} end
 changed = changed .. unknownLines(value, changed)
-if #changed <= #value + tonumber(ARGV[15]) then ${ALLOW_FULL} end
+if #changed <= #value + tonumber(ARGV[9]) then ${ALLOW_FULL} end
 redis.call('SET', KEYS[1], changed)
-if entry ~= ARGV[4] then redis.call('ZREM', KEYS[2], entry) end
-if ARGV[4] ~= '' then redis.call('ZADD', KEYS[2], 0, ARGV[4]) end
-local suspended = aside(entry, '${SUSPENDED}')
-if suspended ~= ARGV[5] then redis.call('ZREM', KEYS[3], suspended) end
-if ARGV[5] ~= '' then redis.call('ZADD', KEYS[3], 0, ARGV[5]) end
-redis.call('ZADD', KEYS[4], ARGV[6], ARGV[7])
-local before = counted(entry, '', origin(value))
-if before ~= ARGV[8] then redis.call('ZREM', KEYS[5], before) end
-redis.call('ZADD', KEYS[5], 0, ARGV[8])
-for i = 6, #KEYS do redis.call('ZADD', KEYS[i], 0, ARGV[9]) end
-redis.pcall('PUBLISH', ARGV[13], ARGV[14])
-return {1, 0, 0, generation}
+local entries = entriesOf(after)
+relist(1, ARGV[4], entriesOf(token), entries)
+for i = 6, #KEYS do redis.call('ZADD', KEYS[i], 0, entries.child) end
+redis.pcall('PUBLISH', ARGV[7], ARGV[8])
+return {1, 0, 0, token.generation}
 `);
 
 /**
- * The lines of a record after its account, of a token that is revoked: without what costs space and is not
+ * The lines of a record after its format, of a token that is revoked: without what costs space and is not
  * needed any more. Cuts the text: to parse and write it again would give it another form. Of what is asked
  * for, the last `","` of the beginning is the end of the last member that leaves room for the bracket.
  */
@@ -236,7 +216,7 @@ local function reduced(lines)
     requested = fits and string.sub(requested, 1, fits) .. ']' or '[]'
   end
   local others = string.gsub(string.sub(lines, rest),
-    '^(${lines(5)}\\n[^\\n]-)"box":"[^"\\n]*",', '%1')
+    '^(${lines(4)}\\n[^\\n]-)"box":"[^"\\n]*",', '%1')
   return values .. '\\n\\n[]\\n' .. requested .. name .. '\\n' .. others
 end
 `;
@@ -251,37 +231,35 @@ function lines(count: number): string {
  * name, generation (empty for any), and the entry by which it was found (empty if by its id). With a
  * generation, that entry may be of a later token with the same id.
  */
-export const REVOKE = script(`${HEAD}${ASIDE}${ORIGIN}${COUNTED}${REDUCED}
+export const REVOKE = script(`${PARSE}${LISTS}${REDUCED}
 ${ALLOW_FULL}
 local changed, repeated, malformed = 0, 0, 0
 local generations = {}
-for i = 1, #KEYS / 5 do
-  local record, list, others, ends, counts = unpack(KEYS, 5 * i - 4, 5 * i)
-  local name, known, listed = ARGV[4 + 3 * i], ARGV[5 + 3 * i], ARGV[6 + 3 * i]
-  if listed ~= '' and known == '' then redis.call('ZREM', list, listed) end
-  generations[i] = ''
-  local value = redis.call('GET', record)
+for n = 1, #KEYS / 5 do
+  local i = 5 * n - 4
+  local name, known, listed = unpack(ARGV, 4 + 3 * n, 6 + 3 * n)
+  if listed ~= '' and known == '' then redis.call('ZREM', KEYS[i + 1], listed) end
+  generations[n] = ''
+  local value = redis.call('GET', KEYS[i])
   if value then
-    local revoked, version, writeId, generation, entry, account, rest = head(value)
-    local isMeant = version and account == ARGV[4]
-      and (ARGV[3] == '' or version == ARGV[3]) and (known == '' or generation == known)
-    if not version then
+    local token = parse(value)
+    local isMeant = token.account == ARGV[4] and (ARGV[3] == '' or token.version == ARGV[3])
+      and (known == '' or token.generation == known)
+    if not token.version then
       malformed = malformed + 1
-    elseif writeId == ARGV[1] then
+    elseif token.writeId == ARGV[1] then
       repeated = repeated + 1
-      generations[i] = generation
-    elseif revoked == '' and isMeant then
-      local lines = {ARGV[2], version, ARGV[1], generation, entry, account}
-      redis.call('SET', record, table.concat(lines, '\\n') .. reduced(string.sub(value, rest)))
-      redis.call('ZREM', list, entry)
-      redis.call('ZREM', others, aside(entry, '${SUSPENDED}'))
-      redis.call('ZADD', others, 0, aside(entry, '${REVOKED}'))
-      redis.call('ZADD', ends, 'LT', ARGV[2], name)
-      local ancestors, format = origin(value)
-      redis.call('ZREM', counts, counted(entry, '', ancestors, format))
-      redis.call('ZADD', counts, 0, counted(entry, ARGV[2], ancestors, format))
+      generations[n] = token.generation
+    elseif token.revoked == '' and isMeant then
+      local head = {'${LAYOUT} ' .. ARGV[2], token.version, ARGV[1], token.generation}
+      local kept = string.sub(value, token.from, token.to - 1)
+      local rest = reduced(string.sub(value, token.to))
+      redis.call('SET', KEYS[i], table.concat(head, '\\n') .. kept .. rest)
+      local before = entriesOf(token)
+      token.revoked = ARGV[2]
+      relist(i, name, before, entriesOf(token))
       changed = changed + 1
-      generations[i] = generation
+      generations[n] = token.generation
     end
   end
 end
@@ -293,74 +271,34 @@ return {changed, repeated, malformed, unpack(generations)}
  * ARGV: a time and an age; then for each token its name, its account, and the counted entry by which it was
  * found (empty if by its end). Removes those that ended before the time, or that of the server if it is
  * earlier, minus the age. Those with a counted entry are pruned: also if they were revoked at a later time,
- * but not if they are tombstones. Malformed records are removed too. Answers with how many it removed, and how many entries it found that were of no token; then for each token that was
- * removed and was derived, with its entry among children and its ancestors, in turn.
+ * but not if they are tombstones. Malformed records are removed too. Answers with how many it removed, and
+ * how many entries it found that were of no token; then for each token that was removed and was derived, with
+ * its entry among children and its ancestors, in turn.
  */
-export const REMOVE = script(`${HEAD}${ASIDE}${CHILD}${ORIGIN}${COUNTED}${CLOCK}
+export const REMOVE = script(`${PARSE}${LISTS}${CLOCK}
 local removed, stale, children = 0, 0, {}
 local before = math.min(tonumber(ARGV[1]), clock()) - tonumber(ARGV[2])
-for i = 1, #KEYS / 5 do
-  local record, list, others, ends, counts = unpack(KEYS, 5 * i - 4, 5 * i)
-  local name, owner, listed = ARGV[3 * i], ARGV[3 * i + 1], ARGV[3 * i + 2]
-  local time = redis.call('ZSCORE', ends, name)
-  local value = redis.call('GET', record) or ''
-  local revoked, version, writeId, generation, entry, account = head(value)
-  local ancestors, format = origin(value)
-  local isOwned = account == owner
-  local isPruned = listed ~= '' and revoked ~= ''
-  if listed ~= '' and not (isOwned and counted(entry, revoked, ancestors, format) == listed) then
-    redis.call('ZREM', counts, listed)
+for n = 1, #KEYS / 5 do
+  local i = 5 * n - 4
+  local name, owner, listed = unpack(ARGV, 3 * n, 3 * n + 2)
+  local time = redis.call('ZSCORE', KEYS[i + 4], name)
+  local token = parse(redis.call('GET', KEYS[i]) or '')
+  local isOwned = token.account == owner
+  local entries = isOwned and entriesOf(token) or nowhere
+  if listed ~= '' and entries[3] ~= listed then
+    redis.call('ZREM', KEYS[i + 3], listed)
     stale = stale + 1
-  elseif time and (tonumber(time) < before or isPruned) then
-    if not entry or isOwned then redis.call('DEL', record) end
-    if isOwned then
-      if ancestors ~= '' then
-        children[#children + 1] = child(entry)
-        children[#children + 1] = ancestors
-      end
-      redis.call('ZREM', list, entry)
-      redis.call('ZREM', others, aside(entry, '${REVOKED}'), aside(entry, '${SUSPENDED}'))
-      redis.call('ZREM', counts, counted(entry, '', ancestors, format),
-        counted(entry, revoked, ancestors, format))
+  elseif time and (tonumber(time) < before or (listed ~= '' and token.revoked ~= '')) then
+    if isOwned or not token.account then redis.call('DEL', KEYS[i]) end
+    if isOwned and token.ancestors ~= '' then
+      children[#children + 1] = entries.child
+      children[#children + 1] = token.ancestors
     end
-    redis.call('ZREM', ends, name)
+    relist(i, name, entries, nowhere)
     removed = removed + 1
   end
 end
-return {removed, stale, 0, unpack(children)}
-`);
-
-/**
- * KEYS: for each token of an earlier version its record, its account's list, and what is counted of the
- * account. ARGV: for each its entry in the list. Counts those that are not revoked, and removes entries of
- * no token. Answers as `REMOVE`.
- */
-export const ADOPT = script(`${HEAD}${CHILD}${ORIGIN}${COUNTED}
-local children = {}
-for i = 1, #ARGV do
-  local record, list, counts = unpack(KEYS, 3 * i - 2, 3 * i)
-  local value = redis.call('GET', record)
-  local revoked, version, writeId, generation, entry = head(value or '')
-  if value and not entry then
-    redis.call('ZADD', counts, 0, counted(ARGV[i], '', '', ''))
-  elseif entry ~= ARGV[i] or revoked ~= '' then
-    redis.call('ZREM', list, ARGV[i])
-  else
-    local ancestors, format = origin(value)
-    redis.call('ZADD', counts, 0, counted(entry, '', ancestors, format))
-    if ancestors ~= '' then
-      children[#children + 1] = child(entry)
-      children[#children + 1] = ancestors
-    end
-  end
-end
-return {0, 0, 0, unpack(children)}
-`);
-
-/** KEYS: lists of derived tokens. ARGV: an entry to add to each. */
-export const ENLIST = script(`
-for i = 1, #KEYS do redis.call('ZADD', KEYS[i], 0, ARGV[i]) end
-return 0
+return {removed, stale, unpack(children)}
 `);
 
 /** KEYS: lists of derived tokens. ARGV: an entry to remove from each. */
@@ -379,29 +317,25 @@ return lists
 `);
 
 /**
- * KEYS: for some shards what is counted of an account, and its list. ARGV: the holder of a quota, as
- * entries have it, and a time as they have it. Answers with how many tokens of the holder end then or later,
- * how many ended before or were revoked, and how many of the account are not counted: those that an earlier
- * version has inserted.
+ * KEYS: lists of what is counted. ARGV: the holder of a quota, as entries have it, and a time as they have
+ * it. Answers with how many tokens of the holder end then or later, and how many ended before or were
+ * revoked.
  */
 export const COUNT = script(`${OF_LISTS}
-local live, ended, uncounted = 0, 0, 0
+local live, ended = 0, 0
 local start, finish = '${UNREVOKED}' .. ARGV[1], ARGV[1] .. '\\255'
 local now = start .. ARGV[2]
-for i = 1, #KEYS, 2 do
+for i = 1, #KEYS do
   local function between(first, last) return redis.call('ZLEXCOUNT', KEYS[i], first, last) end
-  local listed, unrevoked = redis.call('ZCARD', KEYS[i + 1]), 0
   if redis.call('ZCARD', KEYS[i]) > 0 then
     live = live + between('[' .. now, '[${UNREVOKED}' .. finish)
     ended = ended + between('[' .. start, '(' .. now)
     for _, state in ipairs({'${ENDED_EARLY}', '${TOMBSTONE}'}) do
       ended = ended + between('[' .. state .. ARGV[1], '[' .. state .. finish)
     end
-    unrevoked = between('[${UNREVOKED}', '(${ENDED_EARLY}')
   end
-  uncounted = uncounted + math.max(0, listed - unrevoked)
 end
-return {live, ended, uncounted}
+return {live, ended}
 `);
 
 /**
@@ -421,22 +355,16 @@ end
 return found
 `);
 
-/** KEYS: records. ARGV: a length. Answers with each record, or with its length if that is longer. */
-export const READ_SHORT = script(`${OF_RECORDS}
-local read = {}
-for i = 1, #KEYS do
-  local value = redis.call('GETRANGE', KEYS[i], 0, ARGV[1])
-  if #value > tonumber(ARGV[1]) then value = redis.call('STRLEN', KEYS[i]) end
-  if value == '' then value = redis.call('GET', KEYS[i]) end
-  read[i] = value
-end
-return read
-`);
-
-/** KEYS: records. Answers with each record. */
+/**
+ * KEYS: records. ARGV: a length, or none. Answers with each record, or with its length in a list if it is
+ * longer.
+ */
 export const READ = script(`${OF_RECORDS}
 local read = {}
-for i = 1, #KEYS do read[i] = redis.call('GET', KEYS[i]) end
+for i = 1, #KEYS do
+  local length = ARGV[1] and redis.call('STRLEN', KEYS[i]) or 0
+  read[i] = length > tonumber(ARGV[1] or 0) and {length} or redis.call('GET', KEYS[i])
+end
 return read
 `);
 

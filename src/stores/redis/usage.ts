@@ -1,31 +1,28 @@
 import { MAX_COUNTED_SCOPES } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
 import type { ScanQuery } from '../../ports/token-store.ts';
-import type {
-  CountedTokens,
-  UsageDelta,
-  UsageRecord,
-  UsageStore,
-  UsageTotals,
+import {
+  type CountedTokens,
+  OTHER_SCOPES,
+  type UsageDelta,
+  type UsageRecord,
+  type UsageStore,
+  type UsageTotals,
 } from '../../ports/usage-store.ts';
 import { withDeadline } from '../../time/deadline.ts';
 import type { TokenId } from '../../token/record.ts';
-import { rowsOf, type TotalsRow, totalsOf, type UsageRow, usagesOf } from '../shared/usage-rows.ts';
-import { driverOf, type RedisClient } from './client.ts';
+import {
+  REFUSALS,
+  rowsOf,
+  type TotalsRow,
+  totalsOf,
+  type UsageRow,
+  usagesOf,
+} from '../shared/usage-rows.ts';
 import { corruptRecord, type Driver, tokenErrorOf, withDriver } from './driver.ts';
-import { type KeySpace, keySpaceOf } from './layout.ts';
+import type { KeySpace } from './layout.ts';
 import { ReplicatedWrites } from './replicated-writes.ts';
-import { runScript, type Script, type WriteCall } from './scripts.ts';
-import { ADD_USAGE, READ_TOTALS, READ_USAGE, START_USAGE } from './usage-scripts.ts';
-
-/** How a {@link RedisUsageStore} works. */
-export interface RedisUsageStoreOptions {
-  /**
-   * The prefix of all keys: 1 to 64 characters of `A-Z`, `a-z`, `0-9`, `_`, `-`, `.` and `:`. It may be
-   * the one of the token store: their keys differ. @default 'tokenwright'
-   */
-  readonly keyPrefix?: string | undefined;
-}
+import { CLOCK, runScript, type Script, script, type WriteCall } from './scripts.ts';
 
 /**
  * Below the default deadline of a service, so that it still learns what was added. Above the time in which
@@ -41,29 +38,113 @@ interface TokenRows {
   readonly rows: readonly UsageRow[];
 }
 
+/*
+ * KEYS: the hashes of tokens. A field is a scope, and its cell is the number of uses and the time of the
+ * last one in milliseconds: `12 1893456000000`. The field without a name counts refusals, with time 0.
+ */
+
 /**
- * Stores how tokens are used in Redis or Redis Cluster, version 6.2 or later, in one hash for each token.
- *
- * Pass a client of ioredis or node-redis, such as the one of the token store. It is yours: closing the
- * store leaves it open. Counts are written over connections of their own, so that no `verify` waits
- * behind them, and such a connection never sends a count again. All calls take one round trip, in
- * a cluster one to each server, concurrently.
+ * ARGV: how many scopes of a token are counted apart; then for each count the index of its token, the
+ * field, and a cell to add. Reads all, then writes: an error in between would leave a part written. Lua
+ * counts exactly up to 2^53, as JavaScript does.
+ */
+const ADD_USAGE = script(`
+local tokens, isMalformed = {}, false
+for i = 1, #KEYS do tokens[i] = {} end
+
+local function parse(text)
+  local count, time = string.match(text, '^(%d+) (%-?%d+)$')
+  if not count then isMalformed = true end
+  return {tonumber(count) or 0, tonumber(time) or 0}
+end
+
+local function cellOf(i, field)
+  if tokens[i][field] == nil then
+    local text = redis.call('HGET', KEYS[i], field)
+    tokens[i][field] = text and parse(text)
+  end
+  return tokens[i][field]
+end
+
+local apart = {}
+local function isApart(i, field)
+  if field == '${OTHER_SCOPES}' or field == '${REFUSALS}' or cellOf(i, field) then return true end
+  apart[i] = apart[i] or redis.call('HLEN', KEYS[i])
+    - redis.call('HEXISTS', KEYS[i], '${OTHER_SCOPES}') - redis.call('HEXISTS', KEYS[i], '${REFUSALS}')
+  if apart[i] >= tonumber(ARGV[1]) then return false end
+  apart[i] = apart[i] + 1
+  return true
+end
+
+for n = 2, #ARGV, 3 do
+  local i, field, added = tonumber(ARGV[n]), ARGV[n + 1], parse(ARGV[n + 2])
+  if not isApart(i, field) then field = '${OTHER_SCOPES}' end
+  local cell = cellOf(i, field)
+  tokens[i][field] = cell and {cell[1] + added[1], math.max(cell[2], added[2])} or added
+end
+if isMalformed then return redis.error_reply('WRONGTYPE a count is malformed') end
+
+for i = 1, #KEYS do
+  local changes = {}
+  for field, cell in pairs(tokens[i]) do
+    if cell then
+      changes[#changes + 1] = field
+      changes[#changes + 1] = string.format('%.0f %.0f', cell[1], cell[2])
+    end
+  end
+  redis.call('HSET', KEYS[i], unpack(changes))
+end
+return 0
+`);
+
+/** Answers with the fields and cells of each token. A map would look different in each driver. */
+const READ_USAGE = script(`
+local read = {}
+for i = 1, #KEYS do read[i] = redis.call('HGETALL', KEYS[i]) end
+return read
+`);
+
+/**
+ * Answers with the sums of each token, `12 3 1893456000000`: uses, refusals and the time of the last use,
+ * which is missing if there was none; with an empty text for a token without counts.
+ */
+const READ_TOTALS = script(`
+local totals = {}
+for i = 1, #KEYS do
+  local hash = redis.call('HGETALL', KEYS[i])
+  local uses, refusals, last = 0, 0, nil
+  for n = 1, #hash, 2 do
+    local count, time = string.match(hash[n + 1], '^(%d+) (%-?%d+)$')
+    if not count then return redis.error_reply('WRONGTYPE a count is malformed') end
+    if hash[n] == '${REFUSALS}' then
+      refusals = tonumber(count)
+    else
+      uses = uses + tonumber(count)
+      last = math.max(last or tonumber(time), tonumber(time))
+    end
+  end
+  totals[i] = #hash == 0 and '' or string.format('%.0f %.0f', uses, refusals)
+    .. (last and string.format(' %.0f', last) or '')
+end
+return totals
+`);
+
+/** KEYS: the key of the start. Sets it to the time of the server if it is missing, and answers with it. */
+const START_USAGE = script(`${CLOCK}
+local start = redis.call('GET', KEYS[1])
+if start then return start end
+start = string.format('%.0f', clock())
+redis.call('SET', KEYS[1], start)
+return start
+`);
+
+/**
+ * Stores how tokens are used, in one hash for each token. Counts are written over connections of their
+ * own, so that no `verify` waits behind them, and such a connection never sends a count again. All calls
+ * take one round trip, in a cluster one to each server, concurrently.
  *
  * `add` works in steps of 100 tokens, in a cluster also slot by slot. Each step happens whole or not at
- * all, so the counts of one token always do. If `add` rejects, for example because one server of a cluster
- * is down or full, other steps may have been made. The error then names their tokens in `details.added`,
- * within 1.8 seconds: keep the `deadlineMs` of the service above that, so that it adds nothing again.
- *
- * Counts wait for no replica, so a failover may lose the last ones. They have no expiry: `forget` removes
- * them. Set `maxmemory-policy` to `noeviction`, or a full server may evict counts, and used scopes look
- * unused.
- *
- * @example
- * const client = new Redis('redis://db.internal', { maxRetriesPerRequest: 1, socketTimeout: 1000 });
- * const store = new RedisUsageStore(client);
- * await store.add([{ id: token.id, refusals: 1 }]);
- * await store.close();
- * client.disconnect();
+ * all. If some fail, the error names the tokens of the others.
  */
 export class RedisUsageStore implements UsageStore {
   readonly #driver: Driver;
@@ -72,15 +153,10 @@ export class RedisUsageStore implements UsageStore {
   /** Undefined before the first `add`, and after a failure. */
   #start: Promise<unknown> | undefined;
 
-  /**
-   * Sends nothing; the first call does.
-   *
-   * @throws {TokenError} `invalid_options`, also for a client that reads from replicas
-   */
-  constructor(client: RedisClient, { keyPrefix }: RedisUsageStoreOptions = {}) {
-    this.#driver = driverOf(client);
-    this.#keys = keySpaceOf(this.#driver, keyPrefix);
-    this.#writes = new ReplicatedWrites(this.#driver, 0, 0);
+  constructor(driver: Driver, keys: KeySpace) {
+    this.#driver = driver;
+    this.#keys = keys;
+    this.#writes = new ReplicatedWrites(driver);
   }
 
   async add(batch: readonly UsageDelta[]): Promise<void> {
@@ -186,7 +262,6 @@ export class RedisUsageStore implements UsageStore {
     });
   }
 
-  /** Ends the connections that the store has opened. The client that you passed in stays open. */
   async close(): Promise<void> {
     this.#writes.close();
   }

@@ -1,24 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { PurgeQuery } from '../../ports/token-store.ts';
 import type { TokenId, TokenRecord } from '../../token/record.ts';
-import {
-  asideEntryOf,
-  childEntryOf,
-  countedEntryOf,
-  endOf,
-  entryOf,
-  idIn,
-  type KeySpace,
-  nameOf,
-  parentIn,
-  rootIn,
-  shardOf,
-  type TokenName,
-} from './layout.ts';
+import { idIn, type KeySpace, nameOf, parentIn, rootIn, type TokenName } from './layout.ts';
 import { encodeRecord } from './record-codec.ts';
 import {
-  ADOPT,
-  ENLIST,
   INSERT,
   REMOVE,
   REPLACE,
@@ -62,7 +47,7 @@ export interface ListedChild {
 
 /** Reads what a removal says of tokens that were derived. */
 export function childrenIn(answer: unknown): ListedChild[] {
-  const parts = (answer as readonly unknown[]).slice(3).map(String);
+  const parts = (answer as readonly unknown[]).slice(2).map(String);
   return Array.from({ length: parts.length / 2 }, (_, index) => {
     const [entry = '', ancestors = ''] = parts.slice(2 * index);
     return { id: idIn(entry), entry, ancestors: [rootIn(ancestors), parentIn(ancestors)] };
@@ -87,21 +72,20 @@ export class WriteCalls {
 
   insert(record: TokenRecord, writeId: string): WriteCall {
     const value = encodeRecord(record, writeId).join(writeId);
-    return this.#callOf(INSERT, record, [writeId, value, ...indexValuesOf(record)]);
+    return this.#callOf(INSERT, [record], [writeId, value, nameOf(record)]);
   }
 
   replace(next: TokenRecord, version: number, writeId: string, generation = ''): WriteCall {
     const values = [
-      ...[writeId, ...encodeRecord(next, writeId), ...indexValuesOf(next)],
-      ...[String(version), JSON.stringify(next.account), generation],
+      ...[writeId, ...encodeRecord(next, writeId), nameOf(next), String(version), generation],
       ...[this.#keys.channel, next.id, String(slackOf(next))],
     ];
-    return this.#callOf(REPLACE, next, values);
+    return this.#callOf(REPLACE, [next], values);
   }
 
   revoke(tokens: readonly ListedToken[], revocation: Revocation): WriteCall {
     const { writeId, account, at, version = '' } = revocation;
-    return this.#callOfAll(REVOKE, tokens, [
+    return this.#callOf(REVOKE, tokens, [
       ...[writeId, String(at.getTime()), String(version), JSON.stringify(account)],
       ...[this.#keys.channel, tokens.map(({ id }) => id).join(' ')],
       ...tokens.flatMap((token) => [nameOf(token), token.generation ?? '', token.entry ?? '']),
@@ -109,7 +93,7 @@ export class WriteCalls {
   }
 
   remove(tokens: readonly EndedToken[], { now, minAgeMs }: Removal): WriteCall {
-    return this.#callOfAll(REMOVE, tokens, [
+    return this.#callOf(REMOVE, tokens, [
       ...[String(now.getTime()), String(minAgeMs)],
       ...tokens.flatMap((token) => [
         nameOf(token),
@@ -119,44 +103,14 @@ export class WriteCalls {
     ]);
   }
 
-  /** Counts tokens of an account that an earlier version has inserted. */
-  adopt(
-    account: string,
-    tokens: readonly { readonly id: TokenId; readonly entry: string }[],
-  ): ScriptCall {
-    const keys = tokens.flatMap(({ id }) => {
-      const shard = shardOf(id);
-      return [
-        this.#keys.record(id),
-        this.#keys.account(shard, account),
-        this.#keys.counted(shard, account),
-      ];
-    });
-    return { script: ADOPT, keys, values: tokens.map(({ entry }) => entry) };
-  }
-
-  /** Adds derived tokens to the lists by their parents and roots. */
-  enlist(children: readonly ListedChild[]): ScriptCall {
-    return { script: ENLIST, ...this.#listsOf(children) };
-  }
-
   /** Removes derived tokens from the lists by their parents and roots. */
   unlist(children: readonly ListedChild[]): ScriptCall {
-    return { script: UNLIST, ...this.#listsOf(children) };
-  }
-
-  #listsOf(children: readonly ListedChild[]) {
     const keys = children.map(({ id, ancestors }) => this.#keys.ofDerived(id, ancestors));
     const values = children.flatMap(({ entry }, index) => (keys[index] ?? []).map(() => entry));
-    return { keys: keys.flat(), values };
+    return { script: UNLIST, keys: keys.flat(), values };
   }
 
-  #callOf(script: Script, record: TokenRecord, values: readonly string[]): WriteCall {
-    const slot = this.#keys.slotOf([record]);
-    return { slot, script, keys: this.#keys.ofRecord(record), values };
-  }
-
-  #callOfAll(script: Script, tokens: readonly TokenName[], values: readonly string[]): WriteCall {
+  #callOf(script: Script, tokens: readonly TokenName[], values: readonly string[]): WriteCall {
     const keys = tokens.flatMap((token) => this.#keys.ofToken(token));
     return { slot: this.#keys.slotOf(tokens), script, keys, values };
   }
@@ -167,14 +121,5 @@ function slackOf({ suspendedAt }: TokenRecord): number {
   return suspendedAt === undefined ? 0 : SUSPENSION_BYTES;
 }
 
-/** A time, a longer version, and the lines that an earlier version did not write. */
+/** A time, a longer version, and a longer id of the write. */
 const SUSPENSION_BYTES = 28;
-
-/** A token that is revoked leaves its account's list, so its entry is empty. */
-function indexValuesOf(record: TokenRecord): string[] {
-  const entry = record.revokedAt === undefined ? entryOf(record) : '';
-  return [
-    ...[entry, asideEntryOf(record) ?? '', String(endOf(record)), nameOf(record)],
-    ...[countedEntryOf(record), childEntryOf(record)],
-  ];
-}

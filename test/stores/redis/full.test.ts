@@ -4,14 +4,14 @@ import { REVOKE } from '../../../src/stores/redis/scripts.ts';
 import { manualClock } from '../../../src/testing/index.ts';
 import { isInstalled } from '../../servers.ts';
 import { codeOf, OTHER_SCOPE, SCOPE, setUp } from '../../support.ts';
-import { CLIENTS, fill, intercepted, ioredis, openOver, ownServer } from './support.ts';
+import { CLIENTS, fill, intercepted, ioredis, openPlain, ownServer } from './support.ts';
 
 /** Two tokens of ada and one of grace, on a server that then runs out of memory. */
 async function setUpFull(connectTo: (url: string) => Promise<RedisClient>) {
   const { url } = await ownServer();
   // Past for the server, too, which decides what is purged.
   const start = manualClock(new Date('2020-01-01T00:00:00.000Z'));
-  const { tokens, clock } = setUp({ store: openOver(await connectTo(url)), clock: start });
+  const { tokens, clock } = setUp({ store: openPlain(await connectTo(url)), clock: start });
   const issue = (account: string) => tokens.issue({ account, scopes: [SCOPE, OTHER_SCOPE] });
   const [one, two, other] = [await issue('ada'), await issue('ada'), await issue('grace')];
   await fill(ioredis(url));

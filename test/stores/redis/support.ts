@@ -3,9 +3,15 @@ import { once } from 'node:events';
 import { Cluster, Redis } from 'ioredis';
 import { createClient, createCluster } from 'redis';
 import { expect, inject, onTestFinished, vi } from 'vitest';
-import { type RedisClient, RedisTokenStore } from '../../../src/stores/redis/index.ts';
+import type { CountQuery } from '../../../src/ports/token-store.ts';
+import {
+  type RedisClient,
+  type RedisStoreOptions,
+  RedisTokenStore,
+} from '../../../src/stores/redis/index.ts';
 import { type Server, startServer } from '../../servers.ts';
 import { nodesOf } from '../lease-engines.ts';
+import { newRecord } from '../support.ts';
 
 export { nodesOf };
 
@@ -31,27 +37,37 @@ export async function ownPair(): Promise<{ primary: Server; replica: Server }> {
   return { primary, replica };
 }
 
-export function ioredis(url: string, options: object = {}): Redis {
+const { redis: loneUrl, redisCluster: clusterUrl } = inject('servers');
+
+/** Registers what ends a client: with its test, unless a hook connects it. */
+type AtEnd = (end: () => void) => unknown;
+
+export function ioredis(
+  url = loneUrl as string,
+  options: object = {},
+  atEnd: AtEnd = onTestFinished,
+): Redis {
   const client = new Redis(url, { retryStrategy: () => 20, ...options });
   client.on('error', () => {});
-  onTestFinished(() => client.disconnect());
+  atEnd(() => client.disconnect());
   return client;
 }
 
-async function nodeRedis(url: string) {
+export async function nodeRedis(url = loneUrl as string, atEnd: AtEnd = onTestFinished) {
   const client = createClient({ url, socket: { reconnectStrategy: () => 20 } });
   client.on('error', () => {});
-  onTestFinished(() => client.destroy());
+  atEnd(() => client.destroy());
   return client.connect();
 }
 
 /** Without a cast, which proves that the clients of the drivers fit the type. */
-export const CLIENTS: readonly (readonly [string, (url: string) => Promise<RedisClient>])[] = [
-  ['ioredis', async (url) => ioredis(url)],
+export const CLIENTS: readonly (readonly [
+  string,
+  (url?: string, atEnd?: AtEnd) => Promise<RedisClient>,
+])[] = [
+  ['ioredis', async (url, atEnd) => ioredis(url, { maxRetriesPerRequest: 0 }, atEnd)],
   ['node-redis', nodeRedis],
 ];
-
-const { redis: loneUrl, redisCluster: clusterUrl } = inject('servers');
 
 /** The start of all key prefixes of a test file. */
 const RUN = `test:${randomUUID()}`;
@@ -97,20 +113,16 @@ export const SHARED_CLIENTS: readonly {
   readonly name: string;
   readonly isMissing: boolean;
   /** Connects to the shared servers, or to the ones in `url`. */
-  connect(url?: string): Promise<RedisClient>;
+  connect(url?: string, atEnd?: AtEnd): Promise<RedisClient>;
 }[] = [
-  ...CLIENTS.map(([name, connectTo]) => ({
-    name,
-    isMissing: loneUrl === undefined,
-    connect: (url = loneUrl) => connectTo(url as string),
-  })),
+  ...CLIENTS.map(([name, connect]) => ({ name, isMissing: loneUrl === undefined, connect })),
   {
     name: 'an ioredis cluster',
     isMissing: clusterUrl === undefined,
-    async connect(url = clusterUrl) {
+    async connect(url = clusterUrl, atEnd: AtEnd = onTestFinished) {
       const client = new Cluster(nodesOf(url));
       client.on('error', () => {});
-      onTestFinished(() => client.disconnect());
+      atEnd(() => client.disconnect());
       await once(client, 'ready');
       return client;
     },
@@ -118,11 +130,11 @@ export const SHARED_CLIENTS: readonly {
   {
     name: 'a node-redis cluster',
     isMissing: clusterUrl === undefined,
-    async connect(url = clusterUrl) {
+    async connect(url = clusterUrl, atEnd: AtEnd = onTestFinished) {
       const rootNodes = nodesOf(url).map((socket) => ({ socket }));
       const client = createCluster({ rootNodes });
       client.on('error', () => {});
-      onTestFinished(() => client.destroy());
+      atEnd(() => client.destroy());
       return client.connect();
     },
   },
@@ -135,10 +147,16 @@ export async function fill(admin: Redis): Promise<void> {
   await expect(admin.set('more', 'x')).rejects.toThrow(/^OOM/);
 }
 
-export function openOver(client: RedisClient): RedisTokenStore {
-  const store = new RedisTokenStore(client);
+/** Opens a store with a key prefix of its own, which ends with the test. */
+export function openOver(client: RedisClient, options: RedisStoreOptions = {}): RedisTokenStore {
+  const store = new RedisTokenStore(client, { keyPrefix: newPrefix(), ...options });
   onTestFinished(() => store.close());
   return store;
+}
+
+/** The same with the default key prefix, for a server of one test. */
+export function openPlain(client: RedisClient): RedisTokenStore {
+  return openOver(client, { keyPrefix: undefined });
 }
 
 export type Intercept = (
@@ -159,3 +177,33 @@ export function intercepted(client: Redis, intercept: Intercept): Redis {
     },
   });
 }
+
+// Past for the server, too, which decides what is purged.
+export const NOW = new Date('2020-01-01T00:00:00.000Z');
+
+export function pageOf(account = 'acme', limit = 1000) {
+  return { account, limit, liveAt: NOW };
+}
+
+export function countOf(fields: Partial<CountQuery> = {}): CountQuery {
+  return { account: 'acme', liveAt: NOW, most: { live: 10_000, ended: 10_000 }, ...fields };
+}
+
+export type Call = (store: RedisTokenStore) => Promise<unknown>;
+
+export const one = newRecord('one');
+export const two = newRecord('two');
+/** Each verb, in a form that touches the token `one`. */
+export const VERBS: readonly (readonly [string, Call])[] = [
+  ['insert', (store) => store.insert(two)],
+  ['find', (store) => store.find([one.id])],
+  ['find of several', (store) => store.find([one.id, two.id])],
+  ['page', (store) => store.page(pageOf())],
+  ['replace', (store) => store.replace({ ...one, version: 2 })],
+  ['revoke', (store) => store.revoke(one.id, 'acme', NOW)],
+  ['revokeAll', (store) => store.revokeAll('acme', NOW, 1000)],
+  ['purge', (store) => store.purge({ now: NOW, minAgeMs: 0, limit: 10 })],
+  ['prune', (store) => store.prune({ account: 'acme', now: NOW, limit: 10 })],
+  ['count', (store) => store.count(countOf())],
+  ['hasReached', (store) => store.hasReached(NOW)],
+];

@@ -1,16 +1,13 @@
 import { Cluster, type Redis } from 'ioredis';
 import { afterAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import type { UsageDelta, UsageStore } from '../../../src/ports/usage-store.ts';
-import {
-  type RedisClient,
-  RedisTokenStore,
-  RedisUsageStore,
-} from '../../../src/stores/redis/index.ts';
+import type { RedisClient } from '../../../src/stores/redis/index.ts';
 import { KeySpace } from '../../../src/stores/redis/layout.ts';
-import { manualClock, usageContract } from '../../../src/testing/index.ts';
+import { manualClock } from '../../../src/testing/index.ts';
 import type { TokenId } from '../../../src/token/record.ts';
 import { isInstalled, type Server, startCluster } from '../../servers.ts';
 import { codeOf, OTHER_SCOPE, refusalOf, SCOPE, setUp } from '../../support.ts';
+import { newRecord } from '../support.ts';
 import {
   CLIENTS,
   connectionsOf,
@@ -19,6 +16,7 @@ import {
   keysIn,
   newPrefix,
   nodesOf,
+  openOver,
   ownPair,
   ownServer,
   removeKeys,
@@ -30,17 +28,11 @@ const { redis: loneUrl, redisCluster: clusterUrl } = inject('servers');
 const START = Date.parse('2100-01-01T00:00:00.000Z');
 const LONG_AGO = Date.parse('2001-01-01T00:00:00.000Z');
 
-function openOver(client: RedisClient, keyPrefix = newPrefix()): RedisUsageStore {
-  const store = new RedisUsageStore(client, { keyPrefix });
-  opened.push(store);
-  return store;
+function openUsage(client: RedisClient, keyPrefix = newPrefix()): Required<UsageStore> {
+  return openOver(client, { keyPrefix }).usage;
 }
 
-const opened: UsageStore[] = [];
-afterAll(async () => {
-  for (const store of opened) await store.close?.();
-  await removeKeys();
-});
+afterAll(removeKeys);
 
 function idAt(index: number): TokenId {
   return `n${index}`.padEnd(22, 'x') as TokenId;
@@ -62,20 +54,13 @@ async function countOf(store: UsageStore, id = ONE): Promise<number> {
   return usage?.scopes.reduce((sum, { uses }) => sum + uses, 0) ?? 0;
 }
 
-describe.each(SHARED_CLIENTS)('Redis usage store over $name', ({ isMissing, connect }) => {
-  describe.skipIf(isMissing)('the contract', () => {
-    it.each(usageContract)('$name', async (promise) => {
-      const client = await connect();
-      await promise.run(() => new RedisUsageStore(client, { keyPrefix: newPrefix() }));
-    });
-  });
-
+describe.each(SHARED_CLIENTS)('Redis usage over $name', ({ isMissing, connect }) => {
   it.skipIf(isMissing)(
     'adds up the counts of several stores, and keeps the latest time',
     async () => {
       const keyPrefix = newPrefix();
       const stores = await Promise.all(
-        Array.from({ length: 4 }, async () => openOver(await connect(), keyPrefix)),
+        Array.from({ length: 4 }, async () => openUsage(await connect(), keyPrefix)),
       );
       const adding = Array.from({ length: 200 }, (_, ms) =>
         stores[ms % 4]?.add([
@@ -99,7 +84,7 @@ describe.each(SHARED_CLIENTS)('Redis usage store over $name', ({ isMissing, conn
   );
 
   it.skipIf(isMissing)('adds counts to a token atomically', async () => {
-    const store = openOver(await connect());
+    const store = openUsage(await connect());
     const others = usesOf(300).filter(({ id }) => id !== ONE);
     for (let round = 1; round <= 20; round += 1) {
       const adding = store.add([use(ONE), ...others, { id: ONE, refusals: 1 }]);
@@ -110,11 +95,10 @@ describe.each(SHARED_CLIENTS)('Redis usage store over $name', ({ isMissing, conn
     }
   });
 
-  it.skipIf(isMissing)('can share a key prefix with a token store', async () => {
+  it.skipIf(isMissing)('leaves tokens alone, whatever their accounts are named', async () => {
     const client = await connect();
-    const keyPrefix = newPrefix();
-    const store = new RedisTokenStore(client, { keyPrefix });
-    const usage = openOver(client, keyPrefix);
+    const store = openOver(client);
+    const { usage } = store;
     // Past for the server, too, which decides what is purged.
     const start = new Date('2020-01-01T00:00:00.000Z');
     const { tokens, clock } = setUp({ store, clock: manualClock(start) });
@@ -136,7 +120,7 @@ describe.each(SHARED_CLIENTS)('Redis usage store over $name', ({ isMissing, conn
   it.skipIf(isMissing)(
     'names the counted tokens if its key prefix looks like a part of its keys',
     async () => {
-      const usage = openOver(await connect(), `${newPrefix()}:usage:x`);
+      const usage = openUsage(await connect(), `${newPrefix()}:usage:x`);
       await usage.add([use(ONE)]);
 
       const found: string[] = [];
@@ -156,8 +140,8 @@ describe.each(SHARED_CLIENTS)('Redis usage store over $name', ({ isMissing, conn
   it.skipIf(isMissing)('counts since the first count of any store', async () => {
     const keyPrefix = newPrefix();
     const [first, second] = [
-      openOver(await connect(), keyPrefix),
-      openOver(await connect(), keyPrefix),
+      openUsage(await connect(), keyPrefix),
+      openUsage(await connect(), keyPrefix),
     ];
     await first.add([use(ONE)]);
     const since = await first.since();
@@ -172,7 +156,7 @@ describe.each(SHARED_CLIENTS)('Redis usage store over $name', ({ isMissing, conn
   it.skipIf(isMissing)('names the tokens that were counted if some could not be', async () => {
     const client = await connect();
     const keyPrefix = newPrefix();
-    const store = openOver(client, keyPrefix);
+    const store = openUsage(client, keyPrefix);
     await poison(client, keyPrefix, ONE);
     const { code, details } = await refusalOf(store.add(usesOf(300)));
     const added = details?.['added'] as readonly TokenId[];
@@ -189,7 +173,7 @@ describe.each(SHARED_CLIENTS)('Redis usage store over $name', ({ isMissing, conn
   it.skipIf(isMissing)('counts each use once if a part of a write fails', async () => {
     const client = await connect();
     const keyPrefix = newPrefix();
-    const usage = openOver(client, keyPrefix);
+    const usage = openUsage(client, keyPrefix);
     const { tokens } = setUp({ usage: { store: usage, flushMs: 100 } });
     const issued = await Promise.all(
       Array.from({ length: 150 }, () => tokens.issue({ account: 'acme', scopes: [SCOPE] })),
@@ -219,37 +203,41 @@ async function poison(client: RedisClient, keyPrefix: string, id: TokenId): Prom
   else await client.sendCommand(command);
 }
 
-describe.skipIf(loneUrl === undefined)('keys of a Redis usage store', () => {
-  it('differ from those of a token store', async () => {
-    const client = ioredis(loneUrl as string);
-    const [ofTokens, ofUsage] = [newPrefix(), newPrefix()];
-    const { tokens } = setUp({ store: new RedisTokenStore(client, { keyPrefix: ofTokens }) });
-    const { id } = await tokens.issue({ account: 'acme', scopes: [SCOPE] });
-    await openOver(client, ofUsage).add([use(id), { id: TWO, refusals: 1 }]);
-    await tokens.close();
-    const kinds = (keys: readonly string[], prefix: string) =>
-      new Set(keys.map((key) => /^:\{\d+\}:([a-z-]+)/.exec(key.slice(prefix.length))?.[1]));
+describe.skipIf(loneUrl === undefined)('keys of usage of a Redis store', () => {
+  it('differ from those of tokens and leases', async () => {
+    const client = ioredis();
+    const keyPrefix = newPrefix();
+    const store = openOver(client, { keyPrefix });
+    await store.insert(newRecord('one'));
+    await store.usage.add([use(ONE), { id: TWO, refusals: 1 }]);
+    await store.leases.take([{ key: 'k', window: 0, limit: 1, want: 1, until: new Date(START) }]);
+    const kinds = (await keysIn(client, keyPrefix)).map(
+      (key) => /^:\{\d+\}:([a-z-]+)/.exec(key.slice(keyPrefix.length))?.[1],
+    );
 
-    expect(kinds(await keysIn(client, ofTokens), ofTokens)).toEqual(
-      new Set(['token', 'account', 'counted', 'ends']),
-    );
-    expect(kinds(await keysIn(client, ofUsage), ofUsage)).toEqual(
-      new Set(['usage', 'usage-start']),
-    );
+    expect([...new Set(kinds)].sort()).toEqual([
+      'account',
+      'counted',
+      'ends',
+      'lease',
+      'token',
+      'usage',
+      'usage-start',
+    ]);
   });
 
   it('differ by key prefix', async () => {
-    const client = ioredis(loneUrl as string);
-    const [one, two] = [openOver(client), openOver(client)];
+    const client = ioredis();
+    const [one, two] = [openUsage(client), openUsage(client)];
     await one.add([use(ONE)]);
 
     expect([await countOf(one), await countOf(two)]).toEqual([1, 0]);
   });
 
   it('have one field for each scope, and one with an empty name for refusals', async () => {
-    const client = ioredis(loneUrl as string);
+    const client = ioredis();
     const keyPrefix = newPrefix();
-    await openOver(client, keyPrefix).add([use(ONE, 3, SCOPE, 5), { id: ONE, refusals: 2 }]);
+    await openUsage(client, keyPrefix).add([use(ONE, 3, SCOPE, 5), { id: ONE, refusals: 2 }]);
 
     const key = new KeySpace(keyPrefix).usage(ONE);
     expect(await client.hgetall(key)).toEqual({ [SCOPE]: `3 ${START + 5}`, '': '2 0' });
@@ -259,9 +247,9 @@ describe.skipIf(loneUrl === undefined)('keys of a Redis usage store', () => {
   it.each(['garbage', '1', 'x 1', '-1 0', '1 2 3'])(
     'with a malformed count make calls reject with store_corrupt: %s',
     async (count) => {
-      const client = ioredis(loneUrl as string);
+      const client = ioredis();
       const keyPrefix = newPrefix();
-      const store = openOver(client, keyPrefix);
+      const store = openUsage(client, keyPrefix);
       await client.hset(new KeySpace(keyPrefix).usage(ONE), SCOPE, count);
 
       expect(await codeOf(store.read([ONE]))).toBe('store_corrupt');
@@ -329,18 +317,18 @@ function tracked<Client extends object>(client: Client, track: Track): Client {
 }
 
 describe.skipIf(loneUrl === undefined || clusterUrl === undefined)(
-  'round trips of a Redis usage store',
+  'round trips of usage of a Redis store',
   () => {
     const LARGE = usesOf(1000);
     const IDS = LARGE.map(({ id }) => id);
 
     it.each<[string, () => Redis | Cluster]>([
-      ['a server', () => ioredis(loneUrl as string)],
+      ['a server', () => ioredis()],
       ['a cluster', () => new Cluster(nodesOf(clusterUrl))],
     ])('to %s are one for each call, however many tokens', async (_, connect) => {
       const plain = connect();
       const { client, takeRounds } = countRounds(plain);
-      const store = openOver(client);
+      const store = openUsage(client);
       // After this, the servers know the scripts, and the connections are open.
       await store.add(LARGE);
       await store.read(IDS);
@@ -362,45 +350,19 @@ describe.skipIf(loneUrl === undefined || clusterUrl === undefined)(
 );
 
 it.skipIf(loneUrl === undefined).each([Number.NaN, 0.5, 2 ** 53])(
-  'a Redis usage store adds nothing of a batch with a count of %s',
+  'usage of a Redis store adds nothing of a batch with a count of %s',
   async (refusals) => {
-    const store = openOver(ioredis(loneUrl as string));
+    const store = openUsage(ioredis());
 
     expect(await codeOf(store.add([use(ONE), { id: TWO, refusals }]))).toBe('invalid_request');
     expect(await store.read([ONE, TWO])).toEqual([undefined, undefined]);
   },
 );
 
-describe('options of a Redis usage store', () => {
-  const idle = () => ioredis('redis://127.0.0.1:1', { lazyConnect: true });
-
-  it.each(['a', 'acme:usage_2.x-y', 'x'.repeat(64), undefined])(
-    'accept %s as keyPrefix',
-    (keyPrefix) => {
-      expect(new RedisUsageStore(idle(), { keyPrefix })).toBeInstanceOf(RedisUsageStore);
-    },
-  );
-
-  it.each(['', '{a}', 'a b', 'x'.repeat(65), 42, null])(
-    'refuse %s as keyPrefix',
-    async (keyPrefix) => {
-      const open = () => new RedisUsageStore(idle(), { keyPrefix: keyPrefix as string });
-      const refusal = await refusalOf(open);
-
-      expect(refusal.code).toBe('invalid_options');
-      expect(refusal.message).toContain('keyPrefix');
-    },
-  );
-
-  it.each([undefined, null, {}, 'redis://127.0.0.1'])('refuse %s as a client', async (client) => {
-    expect(await codeOf(() => new RedisUsageStore(client as never))).toBe('invalid_options');
-  });
-});
-
-describe.skipIf(!isInstalled('redis')).each(CLIENTS)('RedisUsageStore, over %s', (_, connectTo) => {
+describe.skipIf(!isInstalled('redis')).each(CLIENTS)('Redis usage, over %s', (_, connectTo) => {
   it('rejects and changes nothing while the server has no free memory', async () => {
     const { url } = await ownServer();
-    const store = openOver(await connectTo(url));
+    const store = openUsage(await connectTo(url));
     await store.add([use(ONE), use(TWO)]);
     const admin = ioredis(url);
     await fill(admin);
@@ -417,7 +379,7 @@ describe.skipIf(!isInstalled('redis')).each(CLIENTS)('RedisUsageStore, over %s',
 
   it('rejects while the server is down, and works again after a restart', async () => {
     const server = await ownServer();
-    const store = openOver(await connectTo(server.url));
+    const store = openUsage(await connectTo(server.url));
     await store.add([use(ONE)]);
     await server.signal('SIGKILL');
     const calls = () => [store.add([use(ONE)]), store.read([ONE]), store.forget([TWO])];
@@ -433,7 +395,7 @@ describe.skipIf(!isInstalled('redis')).each(CLIENTS)('RedisUsageStore, over %s',
 
   it('refuses to add on a replica', async () => {
     const { replica } = await ownPair();
-    const store = openOver(await connectTo(replica.url));
+    const store = openUsage(await connectTo(replica.url));
     const { code, details } = await refusalOf(store.add([use(ONE)]));
 
     expect(code).toBe('store_unavailable');
@@ -443,7 +405,7 @@ describe.skipIf(!isInstalled('redis')).each(CLIENTS)('RedisUsageStore, over %s',
   it('counts a batch at most twice if the server hangs, however often it is retried', async () => {
     const server = await ownServer();
     const client = await connectTo(server.url);
-    const store = openOver(client);
+    const store = openUsage(client);
     await store.add([use(TWO)]);
     await server.signal('SIGSTOP');
     for (let attempt = 0; attempt < 4; attempt += 1) {
@@ -455,26 +417,29 @@ describe.skipIf(!isInstalled('redis')).each(CLIENTS)('RedisUsageStore, over %s',
     expect([1, 2]).toContain(await countOf(store));
   });
 
-  it('closes its own connection, but not that of the host', async () => {
+  it('ends its connection and that of the leases with the store, but not that of the host', async () => {
     const { url } = await ownServer();
     const admin = ioredis(url);
     const client = await connectTo(url);
     const store = openOver(client);
-    expect(await store.read([ONE])).toEqual([undefined]);
+    expect(await store.usage.read([ONE])).toEqual([undefined]);
     const before = await connectionsOf(admin);
-    await store.add([use(ONE)]);
-    expect(await connectionsOf(admin)).toBe(before + 1);
+    const want = { key: 'k', window: 0, limit: 2, want: 1, until: new Date(START) };
+    await store.usage.add([use(ONE)]);
+    expect(await store.leases.take([want])).toEqual([1]);
+    expect(await connectionsOf(admin)).toBe(before + 2);
     await store.close();
     await store.close();
 
     await vi.waitFor(async () => expect(await connectionsOf(admin)).toBe(before), WITHIN);
-    expect(await codeOf(store.add([use(ONE)]))).toBe('store_unavailable');
-    expect(await countOf(openOver(client))).toBe(0);
+    expect(await codeOf(store.usage.add([use(ONE)]))).toBe('store_unavailable');
+    expect(await codeOf(store.leases.take([want]))).toBe('store_unavailable');
+    expect(await countOf(openUsage(client))).toBe(0);
   });
 
   it('returns a later since after the server lost all keys', async () => {
     const { url } = await ownServer();
-    const store = openOver(await connectTo(url), 'lost');
+    const store = openUsage(await connectTo(url), 'lost');
     await store.add([use(ONE)]);
     const admin = ioredis(url);
     await admin.set(new KeySpace('lost').usageStart(), LONG_AGO);
@@ -491,7 +456,7 @@ describe.skipIf(!isInstalled('redis')).each(SHARED_CLIENTS.slice(2))(
     it('makes no other server count twice, however often a write is retried', async () => {
       const cluster = await startCluster({ settings: { 'cluster-require-full-coverage': 'no' } });
       onTestFinished(() => cluster.stop());
-      const store = openOver(await connect(cluster.url));
+      const store = openUsage(await connect(cluster.url));
       let waiting = usesOf(300);
       const ids = waiting.map(({ id }) => id);
       await store.add([{ id: idAt(999), refusals: 1 }]);

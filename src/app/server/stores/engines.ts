@@ -167,11 +167,11 @@ async function openRedis(
     // Anything but digits is NaN, which the store refuses.
     replicas: replicas === null ? undefined : Number(/^\d+$/.test(replicas) ? replicas : 'none'),
   };
+  const store = new engine.RedisTokenStore(client, options);
   return {
-    store: new engine.RedisTokenStore(client, options),
-    // With the same prefix: their keys differ from those of the tokens anyway.
-    usage: { open: () => new engine.RedisUsageStore(client, { keyPrefix }) },
-    leases: { open: () => new engine.RedisLeaseStore(client, options) },
+    store,
+    usage: { open: () => store.usage },
+    leases: { open: () => store.leases },
     connect: () => connected(client),
     end: async () => client.disconnect(),
   };

@@ -1,0 +1,81 @@
+import { Cluster, Redis } from 'ioredis5';
+import { createClient } from 'redis5';
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
+import { type RedisClient, RedisTokenStore } from '../../../src/stores/redis/index.ts';
+import { leaseContract, storeContract, usageContract } from '../../../src/testing/index.ts';
+import { purgeByFastClock, TOKENS } from '../fast-clock.ts';
+import { newPrefix, nodesOf, openOver, removeKeys, SHARED_CLIENTS } from './support.ts';
+
+const { redis: loneUrl, redisCluster: clusterUrl } = inject('servers');
+
+/** Earlier major versions of the drivers, which many projects still use. */
+const EARLIER_CLIENTS: typeof SHARED_CLIENTS = [
+  {
+    name: 'ioredis 5',
+    isMissing: loneUrl === undefined,
+    async connect(url = loneUrl as string, atEnd = onTestFinished) {
+      const client = new Redis(url);
+      atEnd(() => client.disconnect());
+      return client;
+    },
+  },
+  {
+    name: 'an ioredis 5 cluster',
+    isMissing: clusterUrl === undefined,
+    async connect(url = clusterUrl, atEnd = onTestFinished) {
+      const client = new Cluster(nodesOf(url));
+      atEnd(() => client.disconnect());
+      return client;
+    },
+  },
+  {
+    name: 'node-redis 5',
+    isMissing: loneUrl === undefined,
+    async connect(url = loneUrl as string, atEnd = onTestFinished) {
+      const client = createClient({ url });
+      atEnd(() => client.destroy());
+      await client.connect();
+      return client;
+    },
+  },
+];
+
+afterAll(removeKeys);
+
+describe.each([...SHARED_CLIENTS, ...EARLIER_CLIENTS])(
+  'Redis store over $name',
+  ({ isMissing, connect: connectTo }) => {
+    let client: RedisClient;
+    beforeAll(async () => {
+      const ends: (() => void)[] = [];
+      if (!isMissing) client = await connectTo(undefined, (end) => ends.push(end));
+      return () => {
+        for (const end of ends) end();
+      };
+    });
+    const open = () => new RedisTokenStore(client, { keyPrefix: newPrefix() });
+
+    it.skipIf(isMissing).each(storeContract)('$name', (promise) => promise.run(open));
+    it.skipIf(isMissing).each(usageContract)('usage: $name', (promise) =>
+      promise.run(() => open().usage),
+    );
+    it.skipIf(isMissing).each(leaseContract)('leases: $name', (promise) =>
+      promise.run(() => open().leases),
+    );
+
+    it.skipIf(isMissing)(
+      'keeps live tokens from a process whose clock is a year fast',
+      async () => {
+        expect(await purgeByFastClock(openOver(client))).toEqual({ removed: 0, left: TOKENS });
+      },
+    );
+
+    it.skipIf(isMissing)('says by the clock of the server which instants have come', async () => {
+      const store = openOver(client);
+      const now = Date.now();
+      expect(await store.hasReached(new Date(now - 60_000))).toBe(true);
+      expect(await store.hasReached(new Date(now + 60_000))).toBe(false);
+      expect(await store.hasReached(new Date(now + 365 * 86_400_000))).toBe(false);
+    });
+  },
+);
