@@ -5,6 +5,8 @@ import type { RefusalReason, TokenId, TokenRecord } from './token/record.ts';
 interface BaseEvent {
   /** The time, by the clock of the service. */
   readonly at: Date;
+  /** Present if it happened in a transaction of the host, which may still be rolled back. */
+  readonly inTransaction?: true;
 }
 
 interface TokenScopedEvent extends BaseEvent {
@@ -179,10 +181,21 @@ export class Events {
   readonly #listener: ((event: TokenEvent) => void) | undefined;
   /** This instant, in milliseconds since 1970. */
   readonly #clock: () => number;
+  readonly #marks: Pick<TokenEvent, 'inTransaction'>;
 
-  constructor(listener: ((event: TokenEvent) => void) | undefined, clock: () => number) {
+  constructor(
+    listener: ((event: TokenEvent) => void) | undefined,
+    clock: () => number,
+    marks: Pick<TokenEvent, 'inTransaction'> = {},
+  ) {
     this.#listener = listener;
     this.#clock = clock;
+    this.#marks = marks;
+  }
+
+  /** The same for a service in a transaction of the host. */
+  inTransaction(): Events {
+    return new Events(this.#listener, this.#clock, { inTransaction: true });
   }
 
   /** Emits what happened to a token. */
@@ -290,12 +303,12 @@ export class Events {
 
   #emit(event: TokenEvent): void {
     const channel = CHANNELS[event.type];
-    if (this.#listener !== undefined) notify(this.#listener, frozenCopy(event));
-    if (channel.hasSubscribers) channel.publish(frozenCopy(event));
+    if (this.#listener !== undefined) notify(this.#listener, this.#frozenCopy(event));
+    if (channel.hasSubscribers) channel.publish(this.#frozenCopy(event));
   }
-}
 
-/** A Date cannot be frozen: a listener that changes it must not change it for others. */
-function frozenCopy(event: TokenEvent): TokenEvent {
-  return Object.freeze({ ...event, at: new Date(event.at) });
+  /** A Date cannot be frozen: a listener that changes it must not change it for others. */
+  #frozenCopy(event: TokenEvent): TokenEvent {
+    return Object.freeze({ ...event, at: new Date(event.at), ...this.#marks });
+  }
 }

@@ -4,10 +4,8 @@ export type { TokenEvent, TokenEventType } from './events.ts';
 export type {
   CacheOptions,
   CatalogOption,
-  LimitOptions,
   QuotaOptions,
   TokenServiceOptions,
-  UsageOptions,
 } from './inputs/options.ts';
 export type {
   AdviseOptions,
@@ -35,6 +33,7 @@ export type {
   VerifyOptions,
   VerifySyncOptions,
 } from './inputs/types.ts';
+export type { EngineStore } from './ports/engine-store.ts';
 export type { LeaseStore, LeaseWant, UnspentLease } from './ports/lease-store.ts';
 export {
   type CountQuery,
@@ -65,8 +64,6 @@ export type {
 } from './ports/usage-store.ts';
 export { TokenService } from './service.ts';
 export { MemoryTokenStore } from './stores/memory/index.ts';
-export { type MemoryLeaseOptions, MemoryLeaseStore } from './stores/memory/leases.ts';
-export { type MemoryUsageOptions, MemoryUsageStore } from './stores/memory/usage.ts';
 export { type Clock, systemClock } from './time/clock.ts';
 export type {
   Explanation,

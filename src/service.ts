@@ -51,7 +51,7 @@ import { importMany, importOne } from './verbs/import.ts';
 import { introspect } from './verbs/introspect.ts';
 import { issue } from './verbs/issue.ts';
 import { allOf, list } from './verbs/list.ts';
-import { partsOf, type ServiceParts } from './verbs/parts.ts';
+import { PartsInside, partsOf, type ServiceParts } from './verbs/parts.ts';
 import { reseal } from './verbs/reseal.ts';
 import { type FindingPage, Reviews } from './verbs/review.ts';
 import { revoke, revokeAll } from './verbs/revoke.ts';
@@ -649,9 +649,33 @@ export class TokenService<out Entry extends string = string> {
   }
 
   /**
+   * Returns this service in a transaction of yours, on your connection: what it writes is stored when you
+   * commit, and not if you roll back. It has the keys, the catalog and the options of this one, and no
+   * cache. Uses of tokens are counted outside of the transaction, so a rollback gives none back.
+   *
+   * Beginning and ending the transaction is up to you. Roll back if a call rejects with
+   * `store_unavailable`. The events have `inTransaction: true`. After the transaction, drop the service:
+   * its `close` does nothing.
+   *
+   * @param connection what the `in` of the store takes: a client of `pg`, a connection of `mysql2`, or a
+   * handle of SQLite
+   * @throws {TokenError} `invalid_options` if the store knows no transactions of yours, or this is not one of
+   * its connections
+   * @example
+   * await client.query('BEGIN');
+   * const { value } = await tokens.in(client).issue({ account: 'ada', scopes });
+   * await client.query('COMMIT');
+   */
+  in(connection: object): TokenService<Entry> {
+    const inside: unknown = new PartsInside(this.#parts, connection);
+    return new TokenService(inside as TokenServiceOptions<Entry>);
+  }
+
+  /**
    * Stops listening to the store and closes it. Before that, ends the upkeep, writes the usage that was
    * counted and the first uses of new values, and gives back the uses of limited tokens that this process
-   * has leased in advance.
+   * has leased in advance. Also closes stores that were given for `usage` and `limits`. What you passed to
+   * a store, such as a pool, stays open.
    *
    * @throws {TokenError} `store_unavailable` if the store does not close
    * @example

@@ -322,8 +322,8 @@ declare global {
   const handle: files.SqliteHandle;
   const Database: new (file: string) => files.SqliteHandle;
   class MyStore extends tokenwright.MemoryTokenStore {}
-  class MyUsageStore extends tokenwright.MemoryUsageStore {}
-  class MyLeaseStore extends tokenwright.MemoryLeaseStore {}
+  class MyUsageStore extends MemoryUsage {}
+  class MyLeaseStore extends MemoryLeases {}
   class RateLimiterMemory implements web.PointsLimiter {
     constructor(options: { readonly points: number; readonly duration: number });
     readonly points: number;

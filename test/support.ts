@@ -3,6 +3,7 @@ import { inspect } from 'node:util';
 import { expect } from 'vitest';
 import { isTokenError, type TokenError } from '../src/errors.ts';
 import type { TokenServiceOptions } from '../src/inputs/options.ts';
+import type { EngineStore } from '../src/ports/engine-store.ts';
 import type { TokenStore } from '../src/ports/token-store.ts';
 import { TokenService } from '../src/service.ts';
 import { MemoryTokenStore } from '../src/stores/memory/index.ts';
@@ -41,7 +42,7 @@ export interface Setting {
 /** A service over a memory store, at 2100-01-01T00:00:00Z, with one fixed key and prefix `acme`. */
 export function setUp(options: Partial<TokenServiceOptions> = {}): Setting {
   const clock = isManual(options.clock) ? options.clock : manualClock();
-  const store = new RecordingStore(options.store);
+  const store = new RecordingStore(options.store ?? new MemoryTokenStore({ clock }));
   const tokens = new TokenService({ keys: [K1], prefix: 'acme', clock, ...options, store });
   keepInspected(tokens);
   return { clock, store, tokens };
@@ -53,8 +54,8 @@ function isManual(clock: TokenServiceOptions['clock']): clock is ManualClock {
 
 export type StoreMethod = StoreCall['method'];
 
-/** A store around another one, for tests that count calls or break some. */
-export class RecordingStore implements TokenStore {
+/** A store around another one, for tests that count calls or break some. Records no calls of its parts. */
+export class RecordingStore implements EngineStore {
   declare readonly insert: TokenStore['insert'];
   declare readonly count: TokenStore['count'];
   declare readonly find: TokenStore['find'];
@@ -64,12 +65,18 @@ export class RecordingStore implements TokenStore {
   declare readonly revokeAll: TokenStore['revokeAll'];
   declare readonly purge: TokenStore['purge'];
   declare readonly prune: TokenStore['prune'];
+  readonly usage: EngineStore['usage'];
+  readonly leases: EngineStore['leases'];
   readonly calls: StoreCall[] = [];
   readonly inner: TokenStore;
   readonly local: boolean;
   readonly #faults = new Map<StoreMethod, (...args: never[]) => unknown>();
 
   constructor(inner: TokenStore = new MemoryTokenStore(), { local = inner.local ?? false } = {}) {
+    const { usage, leases } = new MemoryTokenStore();
+    this.usage = usage;
+    this.leases = leases;
+    // With the parts of the inner store, if it has them.
     Object.assign(this, withFaults(inner, this.#record));
     this.inner = inner;
     this.local = local;

@@ -1,5 +1,5 @@
 // Finding the rights that a token does not use, taking them away, and reviewing all tokens.
-import { generateKey, MemoryTokenStore, MemoryUsageStore, TokenService } from 'tokenwright';
+import { generateKey, MemoryTokenStore, TokenService } from 'tokenwright';
 import { manualClock } from 'tokenwright/testing';
 
 const clock = manualClock(); // lets months pass here; leave it out in production
@@ -8,7 +8,7 @@ const tokens = new TokenService({
   keys: [generateKey()],
   prefix: 'acme',
   clock,
-  usage: { store: new MemoryUsageStore() },
+  usage: true,
 });
 const read = 'GET:shop.example/orders';
 const scopes = [read, 'POST:shop.example/orders', 'GET:shop.example/invoices'];

@@ -1,14 +1,14 @@
 // Limiting where a token may be used from and how often, with a limiter by address in front, against floods.
 import { createServer, type IncomingMessage } from 'node:http';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
-import { generateKey, MemoryLeaseStore, MemoryTokenStore, TokenService } from 'tokenwright';
+import { generateKey, MemoryTokenStore, TokenService } from 'tokenwright';
 import { bearerGuard, forwardedAddress } from 'tokenwright/http';
 
 const tokens = new TokenService({
   store: new MemoryTokenStore(),
   keys: [generateKey()],
   prefix: 'acme',
-  limits: { store: new MemoryLeaseStore() }, // with several processes, one of a database
+  limits: true,
 });
 // Both take the client that the proxy names; here the proxy is this machine.
 const clientAddress = forwardedAddress({ proxies: ['127.0.0.1'] });

@@ -5,9 +5,11 @@ import { migrate, PostgresTokenStore } from 'tokenwright/postgres';
 
 const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'] });
 await migrate(pool);
-const options = { keys: [generateKey()], prefix: 'acme' };
-const store = new PostgresTokenStore(pool);
-const tokens = new TokenService({ ...options, store });
+const tokens = new TokenService({
+  store: new PostgresTokenStore(pool),
+  keys: [generateKey()],
+  prefix: 'acme',
+});
 const scopes = ['GET:shop.example/orders'];
 
 async function signUp(name: string, isPaid: boolean): Promise<string> {
@@ -17,8 +19,7 @@ async function signUp(name: string, isPaid: boolean): Promise<string> {
     await client.query('BEGIN');
     await client.query('CREATE TEMPORARY TABLE users (name text) ON COMMIT DROP');
     await client.query('INSERT INTO users VALUES ($1)', [name]);
-    const inside = new TokenService({ ...options, store: store.in(client) });
-    const { value } = await inside.issue({ account: name, scopes });
+    const { value } = await tokens.in(client).issue({ account: name, scopes });
     if (!isPaid) throw new Error('no payment');
     await client.query('COMMIT');
     isBroken = false;

@@ -1,12 +1,12 @@
 // What a token is used for, over HTTP: the guard of an API counts, and the token service shows it.
-import { generateKey, MemoryTokenStore, MemoryUsageStore, TokenService } from 'tokenwright';
+import { generateKey, MemoryTokenStore, TokenService } from 'tokenwright';
 import { bearerGuard, fixedAccounts, tokenHandler } from 'tokenwright/http';
 
 const tokens = new TokenService({
   store: new MemoryTokenStore(),
   keys: [generateKey()],
   prefix: 'acme',
-  usage: { store: new MemoryUsageStore() },
+  usage: true,
 });
 const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
 const service = tokenHandler({ tokens, authenticate });

@@ -1,11 +1,11 @@
 // Seeing what a token is used for, and taking away the rights that it never uses.
-import { generateKey, MemoryTokenStore, MemoryUsageStore, TokenService } from 'tokenwright';
+import { generateKey, MemoryTokenStore, TokenService } from 'tokenwright';
 
 const tokens = new TokenService({
   store: new MemoryTokenStore(),
   keys: [generateKey()],
   prefix: 'acme',
-  usage: { store: new MemoryUsageStore() }, // in production: SqliteUsageStore.open('usage.db')
+  usage: true,
 });
 const read = 'GET:shop.example/orders';
 const write = 'POST:shop.example/orders';

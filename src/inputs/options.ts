@@ -22,6 +22,7 @@ import {
 } from '../bounds.ts';
 import { TokenError } from '../errors.ts';
 import type { TokenEvent } from '../events.ts';
+import type { EngineStore } from '../ports/engine-store.ts';
 import { hasMethods } from '../ports/has-methods.ts';
 import type { LeaseStore } from '../ports/lease-store.ts';
 import type { TokenStore } from '../ports/token-store.ts';
@@ -34,9 +35,43 @@ import type { KeyOptions } from '../values/keys.ts';
 import { callback, checkOptions, readOption, strict, wholeNumber } from './schemas.ts';
 
 /** How a {@link TokenService} works. */
-export interface TokenServiceOptions<Entry extends string = string> {
-  /** Where the records are stored. */
+export type TokenServiceOptions<Entry extends string = string> = ServiceOptions<Entry> &
+  (OnEngine | OnTokenStore);
+
+/** A service on a store that also keeps counts. */
+interface OnEngine {
+  /** Where the records are stored; the service closes it. */
+  readonly store: EngineStore;
+  /**
+   * Records how often tokens are used, and when last: see {@link TokenService.usage}. A verification never
+   * waits for it. `true` takes the store's own `usage` and all defaults; a store that you give instead is
+   * closed by the service. Counts are written at most `flushMs` milliseconds after the use, from 100 to
+   * 3 600 000 (an hour), by default 10 000. If the process is killed, as much counting is lost.
+   * @default false
+   */
+  readonly usage?:
+    | boolean
+    | { readonly store?: UsageStore | undefined; readonly flushMs?: number | undefined }
+    | undefined;
+  /**
+   * Counts the uses of tokens that have `limits.uses` or `limits.rate`, of all processes together. Without
+   * it, no token gets these limits, and one that has them fails with `store_unavailable`. `true` takes the
+   * store's own `leases`; a store that you give instead is closed by the service. @default false
+   */
+  readonly limits?: boolean | { readonly store?: LeaseStore | undefined } | undefined;
+}
+
+/** A service on a store that keeps tokens only, so that counts need stores of their own. */
+interface OnTokenStore {
   readonly store: TokenStore;
+  readonly usage?:
+    | false
+    | { readonly store: UsageStore; readonly flushMs?: number | undefined }
+    | undefined;
+  readonly limits?: false | { readonly store: LeaseStore } | undefined;
+}
+
+interface ServiceOptions<Entry extends string> {
   /** Exactly one with status `active`; see {@link generateKey}. */
   readonly keys: readonly KeyOptions[];
   /** The prefix of all token values of this host, such as `acme` or `acme_live`. */
@@ -72,16 +107,6 @@ export interface TokenServiceOptions<Entry extends string = string> {
    */
   readonly cache?: CacheOptions | undefined;
   /**
-   * Records how often tokens are used, and when last: see {@link TokenService.usage}. A verification never
-   * waits for it. @default off
-   */
-  readonly usage?: UsageOptions | undefined;
-  /**
-   * Counts the uses of tokens that have `limits.uses` or `limits.rate`. Without it, no token gets these
-   * limits, and one that has them fails with `store_unavailable`. @default none
-   */
-  readonly limits?: LimitOptions | undefined;
-  /**
    * How much one account may store. @default 10 000 active or suspended tokens, of 4096 scopes each, and
    * 100 that are derived from each of them
    */
@@ -108,23 +133,6 @@ export interface CacheOptions {
    * @default 67 108 864 (64 MiB)
    */
   readonly maxBytes?: number | undefined;
-}
-
-/** How usage is recorded. */
-export interface UsageOptions {
-  /** Where the counts are stored; the service closes it. */
-  readonly store: UsageStore;
-  /**
-   * Counts are written at most so many milliseconds after the use, from 100 to 3 600 000 (an hour). If the
-   * process is killed, as much counting is lost. @default 10 000
-   */
-  readonly flushMs?: number | undefined;
-}
-
-/** How the uses of limited tokens are counted. */
-export interface LimitOptions {
-  /** Where they are counted, by all processes together; the service closes it. */
-  readonly store: LeaseStore;
 }
 
 /** How much one account may store. Calls that would exceed it fail with `quota_exceeded`. */
@@ -165,6 +173,13 @@ type Filled<Options> = { readonly [Option in keyof Options]-?: number };
 /** How much one account may store. */
 export type Quotas = Filled<QuotaOptions>;
 
+/** A store of counts. */
+export interface CountStore<Store> {
+  readonly store: Store;
+  /** Whether it is a part of the token store, which closes it. */
+  readonly isPart: boolean;
+}
+
 /** The options with all defaults filled in. */
 interface ReadOptions {
   readonly store: TokenStore;
@@ -181,8 +196,8 @@ interface ReadOptions {
   readonly catalog: CatalogOption | undefined;
   readonly lifetime: Lifetime;
   readonly cache: Filled<CacheOptions>;
-  readonly usage: { readonly store: UsageStore; readonly flushMs: number } | undefined;
-  readonly limits: LimitOptions | undefined;
+  readonly usage: (CountStore<UsageStore> & { readonly flushMs: number }) | undefined;
+  readonly limits: CountStore<LeaseStore> | undefined;
   readonly quotas: Quotas;
   readonly onEvent: ((event: TokenEvent) => void) | undefined;
 }
@@ -196,6 +211,7 @@ export function readOptions(options: unknown): ReadOptions {
   const read = checkOptions(serviceOptions, options);
   const { store, keys, prefix, catalog, clock, reveal, lifetime, cache, quotas } = read;
   const { deadlineMs, usage, limits, onEvent } = read;
+  const engine: Partial<EngineStore> = store;
   return {
     store,
     isLocal: readOption('store', () => store.local === true),
@@ -212,8 +228,11 @@ export function readOptions(options: unknown): ReadOptions {
       maxEntries: cache?.maxEntries ?? DEFAULT_CACHE_ENTRIES,
       maxBytes: cache?.maxBytes ?? DEFAULT_CACHE_BYTES,
     },
-    usage: usage && { store: usage.store, flushMs: usage.flushMs ?? DEFAULT_FLUSH_MS },
-    limits: limits && { store: limits.store },
+    usage: usage && {
+      ...countStore('usage', usage.store, () => engine.usage, isUsageStore),
+      flushMs: usage.flushMs ?? DEFAULT_FLUSH_MS,
+    },
+    limits: limits && countStore('limits', limits.store, () => engine.leases, isLeaseStore),
     quotas: quotasOf(quotas),
     deadlineMs: deadlineMs ?? DEFAULT_DEADLINE_MS,
     onEvent,
@@ -275,25 +294,21 @@ const serviceOptions = strict({
       maxBytes: z.optional(wholeNumber(MIN_CACHE_BYTES, MAX_CACHE_BYTES, 'cache.maxBytes')),
     }),
   ),
-  usage: z.optional(
-    strict({
-      store: z.custom<UsageStore>(
-        (value) => hasMethods<UsageStore>(value, 'add', 'read', 'forget'),
-        {
-          error: 'usage.store must be a UsageStore, such as new MemoryUsageStore()',
-        },
-      ),
-      flushMs: z.optional(wholeNumber(MIN_FLUSH_MS, MAX_FLUSH_MS, 'usage.flushMs')),
-    }),
-  ),
-  limits: z.optional(
-    strict({
-      store: z.custom<LeaseStore>(
-        (value) => hasMethods<LeaseStore>(value, 'take', 'giveBack', 'purge'),
-        { error: 'limits.store must be a LeaseStore, such as new MemoryLeaseStore()' },
-      ),
-    }),
-  ),
+  usage: switchOr({
+    store: z.optional(
+      z.custom<UsageStore>(isUsageStore, {
+        error: 'usage.store must be a UsageStore, such as new MemoryTokenStore().usage',
+      }),
+    ),
+    flushMs: z.optional(wholeNumber(MIN_FLUSH_MS, MAX_FLUSH_MS, 'usage.flushMs')),
+  }),
+  limits: switchOr({
+    store: z.optional(
+      z.custom<LeaseStore>(isLeaseStore, {
+        error: 'limits.store must be a LeaseStore, such as new MemoryTokenStore().leases',
+      }),
+    ),
+  }),
   quotas: z.optional(
     strict({
       tokensPerAccount: z.optional(
@@ -307,6 +322,37 @@ const serviceOptions = strict({
   deadlineMs: z.optional(wholeNumber(1, MAX_DEADLINE_MS, 'deadlineMs')),
   onEvent: z.optional(callback<(event: TokenEvent) => void>('onEvent must be a function')),
 });
+
+/** An optional object: `true` stands for one without members, and `false` for none. */
+function switchOr<Shape extends z.core.$ZodShape>(shape: Shape) {
+  const read = (given: unknown) => (given === true ? {} : given === false ? undefined : given);
+  return z.optional(z.pipe(z.transform(read), z.optional(strict(shape))));
+}
+
+function isUsageStore(value: unknown): value is UsageStore {
+  return hasMethods<UsageStore>(value, 'add', 'read', 'forget');
+}
+
+function isLeaseStore(value: unknown): value is LeaseStore {
+  return hasMethods<LeaseStore>(value, 'take', 'giveBack', 'purge');
+}
+
+/**
+ * The store of an option: the one that is given, else the part of the token store.
+ *
+ * @throws {TokenError} `invalid_options` if there is neither
+ */
+function countStore<Store>(
+  option: 'usage' | 'limits',
+  given: Store | undefined,
+  partOf: () => unknown,
+  isStore: (value: unknown) => value is Store,
+): CountStore<Store> {
+  if (given !== undefined) return { store: given, isPart: false };
+  const store = readOption('store', partOf);
+  if (isStore(store)) return { store, isPart: true };
+  throw new TokenError('invalid_options', `this store keeps no counts: give ${option}: { store }`);
+}
 
 function quotasOf({
   tokensPerAccount = DEFAULT_TOKENS_PER_ACCOUNT,

@@ -13,6 +13,8 @@ export const LEASE_KEPT_MS = 3_600_000;
 export interface LimitParts {
   /** Absent if this service counts no uses. */
   readonly store: LeaseStore | undefined;
+  /** Whether the store is a part of the token store, which closes it. */
+  readonly isPart?: boolean | undefined;
   readonly deadlineMs: number;
   /** This instant, in milliseconds since 1970. */
   readonly now: () => number;
@@ -47,7 +49,7 @@ export class Limits {
     if (member === undefined) return;
     throw new TokenError(
       'invalid_limits',
-      `${member} needs a service that counts uses: create it with the option limits: { store }`,
+      `${member} needs a service that counts uses: create it with the option limits: true`,
       { member },
     );
   }
@@ -93,13 +95,13 @@ export class Limits {
   }
 
   /**
-   * Gives back the uses that this process has leased and not spent, and closes the store.
+   * Gives back the uses that this process has leased and not spent, and closes a store of its own.
    *
    * @throws {TokenError} `store_unavailable` if the store does not close
    */
   async close(): Promise<void> {
     await this.#leases?.close();
-    await this.#store?.close();
+    if (this.#parts.isPart !== true) await this.#store?.close();
   }
 
   /** A token that another service limited must not be unlimited here. */
@@ -107,7 +109,7 @@ export class Limits {
     if (this.#leases !== undefined) return this.#leases;
     const failure = new TokenError(
       'store_unavailable',
-      'this service cannot count the uses of a limited token: create it with the option limits: { store }',
+      'this service cannot count the uses of a limited token: create it with the option limits: true',
     ) as StoreFailure;
     this.#parts.onFailure(failure);
     throw failure;

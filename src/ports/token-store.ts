@@ -116,7 +116,7 @@ export interface StoreFinding {
   readonly code: string;
   /** What was found, which promise it weakens, and what to do. */
   readonly message: string;
-  /** Where it was found, if not with the tokens: with the counts of uses, or with those of limited tokens. */
+  /** The part of the store that it is about; absent for the tokens. */
   readonly part?: 'usage' | 'leases';
 }
 
@@ -267,6 +267,14 @@ export interface TokenStore {
    * Answers without waiting for I/O: its calls need no deadline, and its reads are not batched.
    */
   readonly local?: boolean;
+
+  /**
+   * Returns the store in a transaction of the host, on its connection: see {@link TokenService.in}. Counts
+   * stay outside, so that a rollback gives no use back. It has no `watch`, `doctor` and `close`. Optional.
+   *
+   * @throws {TokenError} `invalid_options` if it is not a connection that the store can use
+   */
+  in?(connection: object): TokenStore;
 
   /**
    * Its calls run in a transaction of the host, which may end any time: the service writes nothing to it

@@ -5,7 +5,7 @@ import {
   type StoreFailure,
   storeFailure,
   storeOutage,
-  type TokenError,
+  TokenError,
 } from '../errors.ts';
 import type {
   CountQuery,
@@ -65,6 +65,23 @@ export class CheckedStore {
     this.isLocal = isLocal;
     this.deadlineMs = deadlineMs;
     this.#onFailure = onFailure;
+  }
+
+  /**
+   * The store in a transaction of the host.
+   *
+   * @throws {TokenError} `invalid_options` if it knows none
+   */
+  in(connection: object, onFailure: CheckOptions['onFailure']): CheckedStore {
+    const { deadlineMs } = this;
+    if (this.#store.in === undefined) {
+      throw new TokenError(
+        'invalid_options',
+        'this store cannot work in a transaction: call in() of a service on PostgreSQL, MySQL or SQLite',
+      );
+    }
+    const store = this.#store.in(connection);
+    return new CheckedStore(store, { isLocal: store.local === true, deadlineMs, onFailure });
   }
 
   /** Until when a method that begins now may wait, by `performance.now()`. */

@@ -1,4 +1,5 @@
 import { TokenError } from '../errors.ts';
+import type { EngineStore } from '../ports/engine-store.ts';
 import type { ScanQuery, TokenStore } from '../ports/token-store.ts';
 import { setImmediate } from '../time/timers.ts';
 
@@ -26,7 +27,8 @@ export type StoreFault = (call: StoreCall, run: () => Promise<unknown>) => Promi
 
 /**
  * Wraps a store with faults, the outermost first. Use it to test code that uses a store, or the store
- * itself: it must pass `storeContract` with delays and duplicates, too.
+ * itself: it must pass `storeContract` with delays and duplicates, too. The faults are those of tokens:
+ * `usage` and `leases` of a store that has them stay as they are.
  *
  * @throws {TypeError} when `store` is null or undefined
  * @example
@@ -34,7 +36,12 @@ export type StoreFault = (call: StoreCall, run: () => Promise<unknown>) => Promi
  * const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
  * // tokens.revoke rejects with store_unavailable, and the token is revoked
  */
-export function withFaults(store: TokenStore, ...chosen: readonly StoreFault[]): TokenStore {
+export function withFaults(store: EngineStore, ...chosen: readonly StoreFault[]): EngineStore;
+export function withFaults(store: TokenStore, ...chosen: readonly StoreFault[]): TokenStore;
+export function withFaults(
+  store: TokenStore & Partial<EngineStore>,
+  ...chosen: readonly StoreFault[]
+): TokenStore {
   const carryOut = <Answer>(
     call: StoreCall,
     run: () => Promise<Answer>,
@@ -43,7 +50,7 @@ export function withFaults(store: TokenStore, ...chosen: readonly StoreFault[]):
     if (fault === undefined) return run();
     return fault(call, () => carryOut(call, run, rest)) as Promise<Answer>;
   };
-  const { hasReached, scan, watch, doctor, close } = store;
+  const { hasReached, scan, watch, doctor, close, usage, leases } = store;
   return {
     insert: (...args) => carryOut({ method: 'insert', args }, () => store.insert(...args)),
     count: (...args) => carryOut({ method: 'count', args }, () => store.count(...args)),
@@ -66,6 +73,8 @@ export function withFaults(store: TokenStore, ...chosen: readonly StoreFault[]):
     ...(watch !== undefined && { watch: watch.bind(store) }),
     ...(doctor !== undefined && { doctor: doctor.bind(store) }),
     ...(close !== undefined && { close: close.bind(store) }),
+    ...(usage !== undefined && { usage }),
+    ...(leases !== undefined && { leases }),
   };
 }
 

@@ -37,6 +37,8 @@ export const USAGE_PASS_MS = 604_800_000;
 /** How usage is recorded. */
 export interface RecorderOptions {
   readonly store: UsageStore;
+  /** Whether the store is a part of the token store, which closes it. */
+  readonly isPart?: boolean | undefined;
   /** The longest time from a use to the write of its count. */
   readonly flushMs: number;
   /** How long a call of the store may take. */
@@ -66,6 +68,7 @@ const MAX_READ_ATTEMPTS = 3;
  */
 export class UsageRecorder {
   readonly #store: CheckedUsageStore;
+  readonly #isPart: boolean | undefined;
   readonly #flushMs: number;
   readonly #events: Events;
   readonly #startedAt: number;
@@ -86,11 +89,12 @@ export class UsageRecorder {
   /** When the oldest count that waits was made, or a little before, by the monotonic clock. */
   #waitingSince = 0;
 
-  constructor({ store, flushMs, deadlineMs, events, now }: RecorderOptions) {
+  constructor({ store, isPart, flushMs, deadlineMs, events, now }: RecorderOptions) {
     this.#store = new CheckedUsageStore(store, {
       deadlineMs,
       onFailure: (failure) => events.storeTrouble(failure, 'usage'),
     });
+    this.#isPart = isPart;
     this.#flushMs = flushMs;
     this.#events = events;
     this.#startedAt = now();
@@ -210,7 +214,7 @@ export class UsageRecorder {
     return { counts, longestMs: counts === 0 ? 0 : performance.now() - this.#waitingSince };
   }
 
-  /** Writes all counts and closes the store. Counts that cannot be written are lost, and reported. */
+  /** Writes all counts and closes a store of its own. Counts that cannot be written are lost, and reported. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -220,7 +224,7 @@ export class UsageRecorder {
     if (running === undefined || !this.#isFailing) await this.#startFlush();
     clearTimeout(this.#timer);
     this.#report(this.#tally.dropAll());
-    await this.#store.close();
+    if (this.#isPart !== true) await this.#store.close();
   }
 
   #count(id: TokenId, scope: string | undefined, now: number): void {
@@ -312,6 +316,6 @@ function withDerived(ids: readonly TokenId[]): TokenId[] {
 export function usageIsOff(): TokenError {
   return new TokenError(
     'invalid_options',
-    'this service does not record usage; create it with the option usage: { store }',
+    'this service does not record usage; create it with the option usage: true',
   );
 }

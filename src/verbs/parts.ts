@@ -12,7 +12,7 @@ import { Limits } from '../limits/limits.ts';
 import { AccountRecords } from '../records/account-records.ts';
 import { CheckedStore } from '../records/checked-store.ts';
 import { ClockEvidence } from '../records/clock-evidence.ts';
-import { RecordReader } from '../records/reader.ts';
+import { type CacheLimits, RecordReader } from '../records/reader.ts';
 import { Rotations } from '../records/rotation.ts';
 import { TokenView } from '../records/token-view.ts';
 import { steadyClock } from '../time/clock.ts';
@@ -51,6 +51,21 @@ export interface ServiceParts {
   readonly decider: Decider;
   /** Work in the background that ends with the service. */
   readonly upkeeps: Set<{ readonly stop: () => Promise<unknown> }>;
+  /** Whether the store works in a transaction of the host, so that most parts belong to another service. */
+  readonly isInside: boolean;
+}
+
+/** The parts that a service shares with those in transactions of the host. */
+type SharedParts = Pick<
+  ServiceParts,
+  'rules' | 'ring' | 'now' | 'catalogs' | 'compiled' | 'values' | 'limits'
+> & { readonly usage: UsageRecorder | undefined };
+
+/** The parts of one service alone, from which the others are made. */
+interface OwnParts extends Pick<ServiceParts, 'events' | 'store' | 'isInside'> {
+  readonly cache: CacheLimits;
+  /** Whether the store may be written to after the call that asked for it has returned. */
+  readonly canWriteLater: boolean;
 }
 
 /**
@@ -59,6 +74,7 @@ export interface ServiceParts {
  * @throws {TokenError} `invalid_options`, naming the option and what it should be, never its value
  */
 export function partsOf(options: unknown): ServiceParts {
+  if (options instanceof PartsInside) return options.parts;
   const read = readOptions(options);
   const { isLocal, deadlineMs } = read;
   const ring = readOption('keys', () => new KeyRing(read.keys));
@@ -73,16 +89,51 @@ export function partsOf(options: unknown): ServiceParts {
     deadlineMs,
     onFailure: (failure) => events.storeTrouble(failure),
   });
-  const reader = new RecordReader(store, read.cache);
-  const compiled = new CompiledScopes(() => store.failure(corruptStore()));
-  const usage = read.usage && new UsageRecorder({ ...read.usage, deadlineMs, events, now });
+  const shared = {
+    rules: rulesOf(read),
+    ring,
+    now,
+    catalogs,
+    values,
+    compiled: new CompiledScopes(() => store.failure(corruptStore())),
+    usage: read.usage && new UsageRecorder({ ...read.usage, deadlineMs, events, now }),
+    limits: limitsOf(read, { now, events, store }),
+  };
+  const { cache, canWriteLater } = read;
+  return assembled(shared, { events, store, cache, canWriteLater, isInside: false });
+}
+
+/** The parts of a service in a transaction. Hands them to the constructor in the place of options. */
+export class PartsInside {
+  readonly parts: ServiceParts;
+
+  /** @throws {TokenError} `invalid_options` if the store knows no transactions of the host */
+  constructor(outside: ServiceParts, connection: object) {
+    const events = outside.events.inTransaction();
+    this.parts = assembled(
+      { ...outside, usage: outside.view.usage },
+      {
+        events,
+        store: outside.store.in(connection, (failure) => events.storeTrouble(failure)),
+        cache: NO_CACHE,
+        canWriteLater: false,
+        isInside: true,
+      },
+    );
+  }
+}
+
+const NO_CACHE: CacheLimits = { maxStaleMs: 0, maxEntries: 1, maxBytes: 1 };
+
+function assembled(shared: SharedParts, own: OwnParts): ServiceParts {
+  const { rules, ring, now, catalogs, values, compiled, usage, limits } = shared;
+  const { events, store, canWriteLater, isInside } = own;
+  const reader = new RecordReader(store, own.cache);
   const records = new AccountRecords(store, reader, values);
-  const limits = limitsOf(read, { now, events, store });
-  const { canWriteLater } = read;
   const evidence = new ClockEvidence(store);
   const quotas = new QuotaKeeper({
     store,
-    quotas: read.quotas,
+    quotas: rules.quotas,
     evidence,
     canWriteLater,
     // A failure was emitted as an event. The records are gone, so usage that is left is never read.
@@ -91,20 +142,20 @@ export function partsOf(options: unknown): ServiceParts {
   });
   const lineages = new Lineages(reader, compiled);
   const rotations = new Rotations({ records, values, events, canWriteLater });
-  const parts = { events, catalogs, reader, compiled, lineages, rotations, limits };
+  const parts = { events, catalogs, reader, compiled, lineages, rotations, limits, values };
   return {
     ...parts,
-    rules: rulesOf(read),
+    rules,
     ring,
     now,
     store,
-    values,
     records,
     quotas,
     evidence,
     view: new TokenView(values, events, (...all) => lineages.areEnded(...all), usage),
-    decider: new Decider({ ...parts, values, usage }),
+    decider: new Decider({ ...parts, usage }),
     upkeeps: new Set(),
+    isInside,
   };
 }
 
@@ -114,6 +165,7 @@ function limitsOf(
 ): Limits {
   return new Limits({
     store: limits?.store,
+    isPart: limits?.isPart,
     deadlineMs,
     now,
     onFailure: (failure) => events.storeTrouble(failure, 'leases'),

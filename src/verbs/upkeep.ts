@@ -60,6 +60,11 @@ export async function* scan({
 
 /** Purges in the background, unless the clock of this process is far ahead. */
 export function upkeep(parts: ServiceParts, options: UpkeepOptions): Upkeep {
+  if (parts.isInside) {
+    const message =
+      'upkeep works in the background, and not in a transaction: call it on the service itself';
+    throw new TokenError('invalid_request', message);
+  }
   const { purgeAfterDays = 90, everyMs = DEFAULT_UPKEEP_MS } = readInput(upkeepOptions, options);
   const { now: clock, events, evidence } = parts;
   let isDoubted = false;
@@ -93,7 +98,9 @@ export async function close({
   view,
   records,
   quotas,
+  isInside,
 }: ServiceParts): Promise<void> {
+  if (isInside) return;
   await Promise.all(Array.from(upkeeps, (each) => each.stop()));
   await quotas.settled();
   const ended = await Promise.allSettled([

@@ -13,13 +13,7 @@ import { jwtVerify, SignJWT } from 'jose';
 import jwt from 'jsonwebtoken';
 import Provider from 'oidc-provider';
 import { checkAPIKey, extractShortToken, generateAPIKey } from 'prefixed-api-key';
-import {
-  generateKey,
-  MemoryLeaseStore,
-  MemoryTokenStore,
-  type TokenLimits,
-  TokenService,
-} from '../../src/index.ts';
+import { generateKey, MemoryTokenStore, type TokenLimits, TokenService } from '../../src/index.ts';
 import { betterAuthKeys } from './better-auth.ts';
 
 const COUNT = 1000;
@@ -129,7 +123,7 @@ async function issued(tokens: TokenService, limits?: TokenLimits): Promise<strin
 }
 
 function serviceWith(maxStaleMs: number): TokenService {
-  const limits = { store: new MemoryLeaseStore() };
+  const limits = { store: new MemoryTokenStore().leases };
   const options = { keys: [generateKey()], prefix: 'acme', cache: { maxStaleMs }, limits };
   return new TokenService({ store: new MemoryTokenStore(), ...options });
 }

@@ -159,7 +159,7 @@ async function scopes(): Promise<Measured> {
     }),
     'verify, memory store': new TokenService({ store: new MemoryTokenStore(), ...options }),
     'verify, SQLite': new TokenService({
-      store: SqliteTokenStore.open(join(folder, 'scopes.db')),
+      store: SqliteTokenStore.openFile(join(folder, 'scopes.db')),
       ...options,
     }),
   };
@@ -256,7 +256,7 @@ async function accounts(): Promise<Measured> {
   const quotas = { tokensPerAccount: 1_000_000 };
   const options = { keys: [generateKey()], prefix: 'acme', quotas };
   const path = join(folder, 'accounts.db');
-  await SqliteTokenStore.open(path).close();
+  await SqliteTokenStore.openFile(path).close();
   say('filling accounts');
   const handle = openToFill(path);
   for (const size of ACCOUNT_SIZES) {
@@ -266,7 +266,7 @@ async function accounts(): Promise<Measured> {
   handle.close();
   const curves: Curve[] = [];
   const stores: Readonly<Record<string, TokenStore>> = {
-    SQLite: SqliteTokenStore.open(path),
+    SQLite: SqliteTokenStore.openFile(path),
     memory: new MemoryTokenStore(),
   };
   for (const [name, store] of Object.entries(stores)) {
@@ -364,14 +364,14 @@ async function sqliteTables(
 ): Promise<Table[]> {
   const options = { keys, prefix: 'acme' };
   const samplePath = join(folder, 'samples.db');
-  const sampled = new TokenService({ store: SqliteTokenStore.open(samplePath), ...options });
+  const sampled = new TokenService({ store: SqliteTokenStore.openFile(samplePath), ...options });
   const values = await issueMany(sampled, 'account7', SAMPLES);
   await sampled.close();
   const tables: Table[] = [];
   for (const size of TABLE_SIZES) {
     say(`filling SQLite with ${size}`);
     const path = join(folder, `rows-${size}.db`);
-    await SqliteTokenStore.open(path).close();
+    await SqliteTokenStore.openFile(path).close();
     const handle = openToFill(path);
     handle.exec(`ATTACH '${samplePath}' AS sample`);
     let taken = 0;
@@ -384,7 +384,7 @@ async function sqliteTables(
     }
     handle.close();
     facts[`SQLite bytes ${size}`] = statSync(path).size;
-    const tokens = new TokenService({ store: SqliteTokenStore.open(path), ...options });
+    const tokens = new TokenService({ store: SqliteTokenStore.openFile(path), ...options });
     tables.push({ size, tokens, values: values.slice(0, taken) });
   }
   say('filled SQLite');

@@ -186,7 +186,7 @@ async function overFastify({ guard, check, isEmpty }: Guarding): Promise<number>
 async function service(): Promise<{ port: number; values: string[] }> {
   const folder = mkdtempSync(join(tmpdir(), 'tokenwright-bench-'));
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
-  const store = SqliteTokenStore.open(join(folder, 'tokens.db'));
+  const store = SqliteTokenStore.open(folder);
   const quotas = { tokensPerAccount: 1_000_000 };
   const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme', quotas });
   const values: string[] = [];

@@ -16,7 +16,9 @@ const main = new URL('../../src/app/cli/main.ts', import.meta.url).pathname;
 const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
 const file = join(folder, 'rows.jsonl');
 const place =
-  store === undefined ? ['--data', folder] : ['--store', store, '--table', `import_${process.pid}`];
+  store === undefined
+    ? ['--data', folder]
+    : ['--store', store, '--tables', `import_${process.pid}`];
 const importing = ['import', '--format', 'own', ...place, '--json'];
 
 interface Run {

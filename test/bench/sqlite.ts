@@ -62,7 +62,7 @@ function fill(handle: DatabaseSync, account: string, from: number, to: number): 
 
 async function operations(): Promise<void> {
   const path = join(folder, 'operations.db');
-  const store = SqliteTokenStore.open(path);
+  const store = SqliteTokenStore.openFile(path);
   const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
   const handle = new DatabaseSync(path);
   handle.exec('PRAGMA synchronous = FULL; PRAGMA busy_timeout = 1500');
@@ -119,7 +119,7 @@ async function longLists(): Promise<void> {
     ['1 189 scopes, all lists different', (copy) => wholeApi(copy)],
   ];
   for (const [name, scopesOf] of lists) {
-    const store = SqliteTokenStore.open(join(folder, `${services.length}-lists.db`));
+    const store = SqliteTokenStore.openFile(join(folder, `${services.length}-lists.db`));
     const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
     const questions: [value: string, scope: string][] = [];
     for (let copy = 0; copy < 1000; copy++) {
@@ -145,7 +145,7 @@ async function longLists(): Promise<void> {
 
 async function pages(): Promise<void> {
   const path = join(folder, 'pages.db');
-  const store = SqliteTokenStore.open(path);
+  const store = SqliteTokenStore.openFile(path);
   const handle = new DatabaseSync(path);
   fill(handle, 'small', 0, 1000);
   fill(handle, 'large', 0, 1_000_000);
@@ -185,7 +185,7 @@ async function pages(): Promise<void> {
 async function growth(): Promise<void> {
   title('A point verify with the number of rows', ['rows', 'time']);
   const path = join(folder, 'growth.db');
-  const store = SqliteTokenStore.open(path);
+  const store = SqliteTokenStore.openFile(path);
   const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
   const handle = new DatabaseSync(path);
   const issued: IssuedToken[] = [];

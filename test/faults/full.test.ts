@@ -113,7 +113,7 @@ const swallowing: StoreFault = (_, run) => run().catch(() => {});
 
 async function sqliteOnSmallDisk(): Promise<LimitedStore> {
   const disk = mountDisk(8);
-  const store = SqliteTokenStore.open(join(disk.folder, 'tokens.db'));
+  const store = SqliteTokenStore.open(disk.folder);
   onTestFinished(() => store.close());
   return { store, fill: async () => disk.fill(), makeRoom: async () => disk.clear() };
 }

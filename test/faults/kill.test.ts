@@ -70,7 +70,7 @@ async function workUntilKilled(file: string, mode: string, count: number): Promi
 }
 
 async function lostOf(file: string, lives: readonly Life[]): Promise<Life[]> {
-  const store = SqliteTokenStore.open(file);
+  const store = SqliteTokenStore.openFile(file);
   const tokens = new TokenService({ store, keys: [key], prefix: 'acme' });
   const verdictOf = async (value: string, scope: string) => {
     const verdict = await tokens.verify(value, { scope });

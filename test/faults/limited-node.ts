@@ -51,7 +51,7 @@ class ReadyJob {
         ? { store: readsThenWrites(leases), close: async () => {} }
         : openLeases(leases);
     this.#tokens = new TokenService({
-      store: SqliteTokenStore.open(job.tokens),
+      store: SqliteTokenStore.openFile(job.tokens),
       keys: [job.key],
       prefix: 'acme',
       cache: { maxStaleMs: 60_000 },

@@ -6,13 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, describe, expect, inject, it } from 'vitest';
-import {
-  generateKey,
-  MemoryLeaseStore,
-  MemoryTokenStore,
-  type TokenLimits,
-  TokenService,
-} from '../../src/index.ts';
+import { generateKey, MemoryTokenStore, type TokenLimits, TokenService } from '../../src/index.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { manualClock } from '../../src/testing/index.ts';
 import { type LeaseEngine, type LeasePlace, prepareLeases } from '../stores/lease-engines.ts';
@@ -37,10 +31,10 @@ const ENGINES: readonly (readonly [LeaseEngine, string | undefined])[] = [
 const key = generateKey();
 const file = join(folder, 'tokens.db');
 const service = new TokenService({
-  store: SqliteTokenStore.open(file),
+  store: SqliteTokenStore.openFile(file),
   keys: [key],
   prefix: 'acme',
-  limits: { store: new MemoryLeaseStore() },
+  limits: true,
 });
 /** Processes that are reused by the next test, because a start takes long. */
 const nodes: ChildProcess[] = [];
@@ -210,14 +204,14 @@ describe(`limits on ${READY.map(([engine]) => engine).join(', ')}`, () => {
 
 describe('limits in memory', () => {
   const clock = manualClock();
-  const serviceOn = (store: MemoryTokenStore, leases: MemoryLeaseStore) =>
-    new TokenService({ store, keys: [key], prefix: 'acme', clock, limits: { store: leases } });
+  const serviceOn = (store: MemoryTokenStore) =>
+    new TokenService({ store, keys: [key], prefix: 'acme', clock, limits: true });
 
   /** Services that share one token, like the processes in the other tests. */
   async function setUp(count: number, limits: TokenLimits) {
-    const [store, leases] = [new MemoryTokenStore(), new MemoryLeaseStore({ clock })];
-    const services = Array.from({ length: count }, () => serviceOn(store, leases));
-    const [first = serviceOn(store, leases)] = services;
+    const store = new MemoryTokenStore({ clock });
+    const services = Array.from({ length: count }, () => serviceOn(store));
+    const [first = serviceOn(store)] = services;
     const { value } = await first.issue({ account: 'acme', scopes: [SCOPE], limits });
     return { services, value };
   }

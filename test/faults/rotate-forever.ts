@@ -9,7 +9,7 @@ import { SCOPE } from '../support.ts';
 
 const [, , file = '', mode, key = ''] = process.argv;
 const tokens = new TokenService({
-  store: SqliteTokenStore.open(file),
+  store: SqliteTokenStore.openFile(file),
   keys: [JSON.parse(key) as KeyOptions],
   prefix: 'acme',
 });

@@ -66,7 +66,7 @@ async function rotateUntilKilled(file: string, mode: string, count: number): Pro
 }
 
 async function verdictsOn(file: string, values: readonly string[]): Promise<boolean[]> {
-  const store = SqliteTokenStore.open(file);
+  const store = SqliteTokenStore.openFile(file);
   const tokens = new TokenService({ store, keys: [key], prefix: 'acme' });
   const verdicts: boolean[] = [];
   for (const value of values) verdicts.push(await tokens.allows(value, { scope: SCOPE }));

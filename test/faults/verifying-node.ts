@@ -120,7 +120,7 @@ async function present(value: string): Promise<void> {
 function openStore({ driver: name, url, hints }: NodeSetup): TokenStore {
   const driver = DRIVERS.find((one) => one.name === name);
   const open = (options: OpenOptions) =>
-    driver?.open(url, options).store ?? SqliteTokenStore.open(url);
+    driver?.open(url, options).store ?? SqliteTokenStore.openFile(url);
   const store = open({ deadlineMs: DEADLINE_MS });
   if (hints === 'the store itself') return store;
   const { watch: _, ...unwatched } = withFaults(store);

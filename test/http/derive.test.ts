@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MemoryLeaseStore } from '../../src/index.ts';
+import { MemoryTokenStore } from '../../src/index.ts';
 import { expectFailure, ORDERS, type SetUpOptions, START, setUp } from './support.ts';
 
 /** A service with derivation, a parent token of two scopes, and a call that derives from a value. */
@@ -156,7 +156,7 @@ describe('a derivation from a token with limits', () => {
   });
 
   it('spends a use of it', async () => {
-    const { derive, tokens } = await setUpDerivation({ limits: { store: new MemoryLeaseStore() } });
+    const { derive, tokens } = await setUpDerivation({ limits: true });
     const limits = { uses: 1 };
     const { value } = await tokens.issue({ account: 'ada', scopes: [ORDERS], limits });
 
@@ -165,7 +165,7 @@ describe('a derivation from a token with limits', () => {
   });
 
   it('says when its rate allows the next one', async () => {
-    const store = new MemoryLeaseStore({ clock: { now: () => new Date(START * 1000) } });
+    const store = new MemoryTokenStore({ clock: { now: () => new Date(START * 1000) } }).leases;
     const { derive, tokens } = await setUpDerivation({ limits: { store } });
     const limits = { rate: { uses: 1, seconds: 60 } };
     const { value } = await tokens.issue({ account: 'ada', scopes: [ORDERS], limits });

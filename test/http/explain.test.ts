@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { MemoryUsageStore } from '../../src/index.ts';
 import {
   CANARY,
   type Code,
@@ -90,7 +89,7 @@ describe('POST /token/{token}/explain', () => {
   });
 
   it('neither changes the token nor counts as a use or a refusal', async () => {
-    const { explain, call, token } = await setUpToken({ usage: { store: new MemoryUsageStore() } });
+    const { explain, call, token } = await setUpToken({ usage: true });
     const at = `/token/${token.id}`;
     const before = await call('GET', at);
 

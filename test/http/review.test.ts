@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MemoryUsageStore } from '../../src/index.ts';
+import { MemoryTokenStore } from '../../src/index.ts';
 import {
   type Answer,
   CANARY,
@@ -15,7 +15,7 @@ const DAY = 86_400;
 const DENIED = 'POST:shop.example/orders';
 
 function setUpReview(options: SetUpOptions = {}) {
-  const usage = new MemoryUsageStore();
+  const usage = new MemoryTokenStore().usage;
   const setup = setUp({ usage: { store: usage }, ...options });
   const review = (query = '', as = 'ada') => setup.call('GET', `/review${query}`, { as });
   return { ...setup, usage, review };

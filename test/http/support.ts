@@ -3,10 +3,10 @@ import { type Authenticate, type TokenHandlerOptions, tokenHandler } from '../..
 import {
   generateKey,
   MemoryTokenStore,
-  MemoryUsageStore,
   TokenService,
   type TokenServiceOptions,
 } from '../../src/index.ts';
+import type { EngineStore } from '../../src/ports/engine-store.ts';
 import { ScopeCatalog } from '../../src/scope/index.ts';
 import { manualClock } from '../../src/testing/index.ts';
 import { keepInspected, keepPassword } from '../canary.ts';
@@ -84,10 +84,11 @@ export interface CallOptions {
 export type Setup = ReturnType<typeof setUp>;
 
 export interface SetUpOptions
-  extends Partial<Omit<TokenServiceOptions, 'catalog'>>,
+  extends Partial<Omit<TokenServiceOptions, 'catalog' | 'store'>>,
     Partial<Omit<TokenHandlerOptions, 'tokens'>> {
   /** By default, if there is no `session`, every user name with `PASSWORD` is an account. */
   readonly authenticate?: Authenticate | undefined;
+  readonly store?: EngineStore;
   /** `null` for a service without a catalog. @default CATALOG */
   readonly catalog?: readonly string[] | null;
 }
@@ -99,13 +100,13 @@ export const EVERYTHING: SetUpOptions = {
   derivation: true,
   limiter: { waitSeconds: async () => 0, failed: async () => 0, succeeded: () => {} },
   clientAddress: () => '192.0.2.1',
-  usage: { store: new MemoryUsageStore() },
+  usage: true,
 };
 
 /** A service with a catalog, a manual clock, and accounts such as `ada` and `bob`. */
 export function setUp({
+  store: given,
   catalog = CATALOG,
-  store = new MemoryTokenStore(),
   reveal,
   lifetime,
   deadlineMs,
@@ -120,6 +121,7 @@ export function setUp({
   ...handlerOptions
 }: SetUpOptions = {}) {
   const clock = manualClock();
+  const store = given ?? new MemoryTokenStore({ clock });
   const tokens = new TokenService({
     store,
     keys,

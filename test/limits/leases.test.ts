@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { CheckedLeaseStore } from '../../src/limits/checked-lease-store.ts';
 import { LEASE_IDLE_MS, Leases } from '../../src/limits/leases.ts';
-import { MemoryLeaseStore } from '../../src/stores/memory/leases.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import type { TokenLimits, TokenRecord } from '../../src/token/record.ts';
 import { runs } from '../laws.ts';
 import { CREATED, newRecord } from '../stores/support.ts';
@@ -391,7 +391,7 @@ describe('a process whose clock is fast', () => {
   /** Two processes, one of them fast, on a store with a clock of its own. */
   function setUpFast({ aheadMs = 0 }: { readonly aheadMs?: number } = {}) {
     const time = { now: START };
-    const store = new MemoryLeaseStore({ clock: { now: () => new Date(time.now) } });
+    const store = new MemoryTokenStore({ clock: { now: () => new Date(time.now) } }).leases;
     const asked: number[] = [];
     const take = store.take.bind(store);
     store.take = (wants) => {

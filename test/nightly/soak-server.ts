@@ -7,7 +7,7 @@ import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 
 const [file = '', leak = ''] = process.argv.slice(2);
 const leaked: Buffer[] = [];
-const store = SqliteTokenStore.open(file);
+const store = SqliteTokenStore.openFile(file);
 const tokens = new TokenService({
   store,
   keys: [{ kid: 'k1', secret: Uint8Array.from({ length: 32 }, (_, i) => i), status: 'active' }],

@@ -34,9 +34,8 @@ export const WITH_SQLITE: readonly Part[] = [
     async () => {
       const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
       try {
-        const file = join(folder, 'tokens.db');
-        await verbs(() => SqliteTokenStore.open(file));
-        assert.ok(existsSync(file));
+        await verbs(() => SqliteTokenStore.open(folder));
+        assert.ok(existsSync(join(folder, 'tokens.db')));
         await contract(() => SqliteTokenStore.open(':memory:'));
       } finally {
         rmSync(folder, { recursive: true, force: true });

@@ -2,8 +2,6 @@ import { describe, expect, it } from 'vitest';
 import type { TokenEvent } from '../../src/events.ts';
 import { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
-import { MemoryLeaseStore } from '../../src/stores/memory/leases.ts';
-import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
 import { manualClock } from '../../src/testing/index.ts';
 import type { IssuedToken, TokenLimits } from '../../src/token/record.ts';
 import {
@@ -438,7 +436,7 @@ describe('a derived token', () => {
   });
 
   it('counts a use for itself, and for its ancestors as derived under the scope that each holds', async () => {
-    const { tokens, parent } = await family({ usage: { store: new MemoryUsageStore() } });
+    const { tokens, parent } = await family({ usage: true });
     const child = await tokens.derive(parent.value, { scopes: [`${SCOPE}/7`] });
     await tokens.verify(child.value, { scope: `${SCOPE}/7` });
 
@@ -696,7 +694,7 @@ describe('the store reads for a derived token', () => {
 describe('the limits of a derived token', () => {
   const counting = () => {
     const clock = manualClock();
-    return family({ clock, limits: { store: new MemoryLeaseStore({ clock }) } });
+    return family({ clock, limits: true });
   };
 
   it('are within those of each ancestor, also of one above a parent without limits', async () => {

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { isTokenError } from '../../src/errors.ts';
 import type { TokenEvent } from '../../src/events.ts';
-import { MemoryLeaseStore } from '../../src/stores/memory/leases.ts';
 import type { IssuedToken } from '../../src/token/record.ts';
 import { allOf, codeOf, OTHER_SCOPE, SCOPE, setUp } from '../support.ts';
 
@@ -264,7 +263,7 @@ describe('derive', () => {
   });
 
   it('spends one use of the parent and of each ancestor, and nothing when it is refused', async () => {
-    const { tokens } = setUp({ limits: { store: new MemoryLeaseStore() } });
+    const { tokens } = setUp({ limits: true });
     const limits = { uses: 3 };
     const root = await tokens.issue({ account: 'acme', scopes: [SCOPE], limits });
     expect(await codeOf(tokens.derive(root.value, { scopes: [OTHER_SCOPE] }))).toBe(

@@ -5,7 +5,6 @@ import type { TokenEvent } from '../../src/events.ts';
 import type { ImportInput, RefusedRow } from '../../src/inputs/types.ts';
 import { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
-import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
 import { manualClock } from '../../src/testing/index.ts';
 import { formats } from '../../src/values/foreign.ts';
 import {
@@ -86,7 +85,7 @@ describe('import', () => {
 
   it('is advised on from the import on, whenever the token was issued', async () => {
     const clock = manualClock();
-    const usage = { store: new MemoryUsageStore({ clock }) };
+    const usage = { store: new MemoryTokenStore({ clock }).usage };
     const { tokens } = setUp({ foreign: FOREIGN, usage, clock });
     const [format, , digest] = VECTORS[0] as (typeof VECTORS)[number];
     const createdAt = new Date(clock.now());

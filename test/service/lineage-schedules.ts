@@ -1,4 +1,5 @@
 // Random trees of derived tokens and random changes to them, over any store, by processes with and without a cache.
+
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { isTokenError } from '../../src/errors.ts';
@@ -6,7 +7,7 @@ import type { LeaseStore } from '../../src/ports/lease-store.ts';
 import type { TokenStore } from '../../src/ports/token-store.ts';
 import { covers } from '../../src/scope/index.ts';
 import { TokenService } from '../../src/service.ts';
-import { MemoryLeaseStore } from '../../src/stores/memory/leases.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { type ManualClock, manualClock } from '../../src/testing/index.ts';
 import type { Token, TokenId } from '../../src/token/record.ts';
 import { K1 } from '../support.ts';
@@ -134,7 +135,7 @@ export function processOn(
 
 /** Starts all processes as services in this process, on one store. */
 export function inMemory(store: TokenStore): StartProcess {
-  const leases = new MemoryLeaseStore();
+  const leases = new MemoryTokenStore().leases;
   return (_, start) => processOn({ store, leases }, start);
 }
 

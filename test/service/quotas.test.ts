@@ -6,7 +6,6 @@ import type { CountQuery } from '../../src/ports/token-store.ts';
 import { ScopeCatalog } from '../../src/scope/index.ts';
 import { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
-import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
 import { recordBytes } from '../../src/token/record.ts';
 import { listBytes } from '../../src/token/size.ts';
 import {
@@ -274,7 +273,7 @@ describe('endedPerAccount', () => {
   });
 
   it('forgets the usage of what it purges', async () => {
-    const store = new MemoryUsageStore();
+    const store = new MemoryTokenStore().usage;
     const setting = setUp({ quotas: { ...quotas, endedPerAccount: 1 }, usage: { store } });
     const { id, value } = await issue(setting.tokens);
     await setting.tokens.verify(value, { scope: SCOPE });

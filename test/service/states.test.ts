@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { TokenEvent } from '../../src/events.ts';
-import { isTokenError, MemoryUsageStore } from '../../src/index.ts';
+import { isTokenError } from '../../src/index.ts';
 import type { IssuedToken, Token } from '../../src/token/record.ts';
 import { codeOf, OTHER_SCOPE, recordOf, SCOPE, type Setting, setUp } from '../support.ts';
 
@@ -37,7 +37,7 @@ const CONDITIONS = {
 type Condition = keyof typeof CONDITIONS;
 
 async function givenToken(condition: Condition): Promise<Given> {
-  const setting = setUp({ usage: { store: new MemoryUsageStore() }, reveal: 'always' });
+  const setting = setUp({ usage: true, reveal: 'always' });
   const token = await setting.tokens.issue({
     account: 'acme',
     scopes: [SCOPE],

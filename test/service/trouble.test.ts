@@ -4,8 +4,6 @@ import { TokenError } from '../../src/errors.ts';
 import type { TokenServiceOptions } from '../../src/inputs/options.ts';
 import { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
-import { MemoryLeaseStore } from '../../src/stores/memory/leases.ts';
-import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
 import type { IssuedToken, TokenId, TokenRecord } from '../../src/token/record.ts';
 import { KeyRing } from '../../src/values/keys.ts';
 import { unseen } from '../canary.ts';
@@ -498,8 +496,8 @@ describe('close', () => {
 
   it('writes the usage and closes the store although the lease store does not close', async () => {
     const store = Object.assign(new MemoryTokenStore(), { close: vi.fn(async () => {}) });
-    const usage = new MemoryUsageStore();
-    const leases = Object.assign(new MemoryLeaseStore(), {
+    const usage = new MemoryTokenStore().usage;
+    const leases = Object.assign(new MemoryTokenStore().leases, {
       close: () => Promise.reject(new Error('driver')),
     });
     const service = new TokenService({

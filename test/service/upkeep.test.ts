@@ -6,7 +6,6 @@ import type { UpkeepOptions } from '../../src/inputs/types.ts';
 import type { TokenStore } from '../../src/ports/token-store.ts';
 import { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
-import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { manualClock } from '../../src/testing/index.ts';
 import type { TokenId } from '../../src/token/record.ts';
@@ -184,7 +183,7 @@ describe('upkeep', () => {
       let leadMs = YEAR_MS;
       const clock = { now: () => new Date(right.clock.now().getTime() + leadMs) };
       const onEvent = (event: TokenEvent) => void events.push(event);
-      const usage = new MemoryUsageStore();
+      const usage = new MemoryTokenStore().usage;
       const leases = new RecordingLeases();
       await usage.add([{ id: ids[0] as TokenId, refusals: 1 }]);
       const fast = new TokenService({
@@ -311,7 +310,7 @@ describe('upkeep', () => {
     /** A usage store with counts of tokens that are gone and of one that lives, and the upkeep. */
     async function setUpGone() {
       vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
-      const usage = new MemoryUsageStore();
+      const usage = new MemoryTokenStore().usage;
       const scan = vi.spyOn(usage, 'scan');
       const setting = setUp({ usage: { store: usage } });
       const live = await setting.tokens.issue({ account: 'acme', scopes: [SCOPE] });

@@ -41,7 +41,7 @@ async function inMemory(): Promise<DumpableStore> {
 
 async function inSqlite(): Promise<DumpableStore> {
   const data = newFolder();
-  const { store, close } = await storeTarget({ data, store: undefined, table: undefined }).open();
+  const { store, close } = await storeTarget({ data, store: undefined, tables: undefined }).open();
   onTestFinished(close);
   const dump = async () => {
     const database = new DatabaseSync(join(data, 'tokens.db'), { readOnly: true });
@@ -98,11 +98,11 @@ async function keysIn(client: Redis, prefix: string): Promise<(string | Buffer)[
 }
 
 async function onServer(engine: Engine): Promise<DumpableStore> {
-  const { url, table } = newStore(engine);
-  const opened = await storeTarget({ store: url, table, data: '' }).open();
+  const { url, tables } = newStore(engine);
+  const opened = await storeTarget({ store: url, tables, data: '' }).open();
   await opened.migrate?.();
   onTestFinished(opened.close);
-  return { store: opened.store, dump: () => DUMPS[engine](table) };
+  return { store: opened.store, dump: () => DUMPS[engine](tables) };
 }
 
 function cellsOf(row: object): (string | Buffer)[] {

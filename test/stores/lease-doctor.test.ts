@@ -1,11 +1,11 @@
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { doctor, MemoryLeaseStore } from '../../src/index.ts';
+import { doctor, MemoryTokenStore } from '../../src/index.ts';
 import type { LeaseStore, LeaseWant } from '../../src/ports/lease-store.ts';
 import type { StoreFinding } from '../../src/ports/token-store.ts';
 import { PostgresTokenStore } from '../../src/stores/postgres/index.ts';
-import { SqliteLeaseStore } from '../../src/stores/sqlite/index.ts';
+import { SqliteLeases } from '../../src/stores/sqlite/leases.ts';
 import { newTables, SQL_ENGINES } from './database-hosts.ts';
 
 const DAY_MS = 86_400_000;
@@ -28,7 +28,7 @@ const OPEN: Readonly<Record<string, Open | undefined>> = {
   async SQLite() {
     const handle = new DatabaseSync(':memory:');
     onTestFinished(() => handle.close());
-    const store = SqliteLeaseStore.open(handle);
+    const store = new SqliteLeases(handle);
     return {
       store,
       findings: () => doctor(store),
@@ -174,7 +174,7 @@ describe.each(Object.entries(OPEN))('doctor of a lease store in %s', (name, open
 
 describe('doctor of a lease store', () => {
   it('finds nothing if the store has no doctor method', async () => {
-    expect(await doctor(new MemoryLeaseStore())).toEqual([]);
+    expect(await doctor(new MemoryTokenStore().leases)).toEqual([]);
   });
 
   it('rejects if the server is down', async () => {

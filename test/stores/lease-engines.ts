@@ -7,7 +7,7 @@ import type { LeaseStore } from '../../src/ports/lease-store.ts';
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
 import { RedisTokenStore } from '../../src/stores/redis/index.ts';
-import { SqliteLeaseStore } from '../../src/stores/sqlite/index.ts';
+import { SqliteLeases } from '../../src/stores/sqlite/leases.ts';
 
 export type LeaseEngine = 'sqlite' | 'postgres' | 'mariadb' | 'redis' | 'redisCluster';
 
@@ -43,7 +43,7 @@ const DEADLINE_MS = 20_000;
 
 const OPEN: Readonly<Record<LeaseEngine, (place: LeasePlace) => OpenedLeases>> = {
   sqlite({ url }) {
-    const store = SqliteLeaseStore.open(url);
+    const store = new SqliteLeases(url);
     return { store, close: () => store.close() };
   },
   postgres({ url, name: tables }) {

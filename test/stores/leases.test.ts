@@ -4,12 +4,11 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { windowOf, windowStart } from '../../src/limits/windows.ts';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../src/ports/lease-store.ts';
-import { MemoryLeaseStore } from '../../src/stores/memory/leases.ts';
-import {
-  SqliteLeaseStore,
-  SqliteTokenStore,
-  SqliteUsageStore,
-} from '../../src/stores/sqlite/index.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
+import { MemoryLeases } from '../../src/stores/memory/leases.ts';
+import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
+import { SqliteLeases } from '../../src/stores/sqlite/leases.ts';
+import { SqliteUsage } from '../../src/stores/sqlite/usage.ts';
 import { leaseContract, manualClock } from '../../src/testing/index.ts';
 import type { Clock } from '../../src/time/clock.ts';
 import { codeOf, SCOPE, setUp } from '../support.ts';
@@ -24,11 +23,11 @@ function want(fields: Partial<LeaseWant> = {}): LeaseWant {
 }
 
 describe('memory lease store', () => {
-  it.each(leaseContract)('$name', (promise) => promise.run(() => new MemoryLeaseStore()));
+  it.each(leaseContract)('$name', (promise) => promise.run(() => new MemoryTokenStore().leases));
 
   it('uses the clock it is given', async () => {
     const clock = manualClock(new Date('2001-01-01T00:00:00.000Z'));
-    const store = new MemoryLeaseStore({ clock });
+    const store = new MemoryTokenStore({ clock }).leases;
     const ended = want({ until: new Date('2001-01-01T00:00:10.000Z') });
     expect(await store.take([ended])).toEqual([1]);
     clock.advance(9.999);
@@ -42,12 +41,12 @@ describe('memory lease store', () => {
     expect(await store.take([next])).toEqual([1]);
 
     // By the clock of the machine, that window ended long ago.
-    expect(await new MemoryLeaseStore().take([ended])).toEqual([0]);
+    expect(await new MemoryTokenStore().leases.take([ended])).toEqual([0]);
   });
 
   it('enforces the rate of a service with the same clock, even in the past', async () => {
     const clock = manualClock(new Date('2001-01-01T00:00:00.000Z'));
-    const { tokens } = setUp({ clock, limits: { store: new MemoryLeaseStore({ clock }) } });
+    const { tokens } = setUp({ clock, limits: true });
     const limits = { uses: 3, rate: { uses: 2, seconds: 60 } };
     const { value } = await tokens.issue({ account: 'ada', scopes: [SCOPE], limits });
     const verify = async () => (await tokens.verify(value, { scope: SCOPE })).ok;
@@ -60,7 +59,7 @@ describe('memory lease store', () => {
   it('grants nothing again if its clock steps back over the end of a window', async () => {
     const start = new Date('2001-01-01T00:00:01.000Z');
     let now = start;
-    const store = new MemoryLeaseStore({ clock: { now: () => now } });
+    const store = new MemoryTokenStore({ clock: { now: () => now } }).leases;
     const before = want({ window: 1, until: start, limit: 1 });
     const after = want({ window: 2, until: new Date(start.getTime() + 1000), limit: 1 });
     now = new Date(start.getTime() - 1);
@@ -76,33 +75,33 @@ describe('memory lease store', () => {
     ['is not a clock', 7],
     ['returns an invalid date', { now: () => new Date(Number.NaN) }],
   ])('refuses a clock that %s', (_, clock) => {
-    expect(() => new MemoryLeaseStore({ clock: clock as Clock })).toThrow(
+    expect(() => new MemoryTokenStore({ clock: clock as Clock })).toThrow(
       expect.objectContaining({ code: 'invalid_options' }),
     );
   });
 });
 
-describe.each(PLACES)('SQLite lease store %s', (_, make) => {
-  it.each(leaseContract)('$name', (promise) => promise.run(() => SqliteLeaseStore.open(make())));
+describe.each(PLACES)('leases in SQLite %s', (_, make) => {
+  it.each(leaseContract)('$name', (promise) => promise.run(() => new SqliteLeases(make())));
 });
 
-describe('SqliteLeaseStore', () => {
+describe('leases in SQLite', () => {
   it('still counts granted leases when the file is opened again', async () => {
     const file = newFile();
-    const first = SqliteLeaseStore.open(file);
+    const first = new SqliteLeases(file);
     expect(await first.take([want({ want: 7 })])).toEqual([7]);
     await first.close();
 
     await first.close();
 
-    const second = opened(SqliteLeaseStore.open(file));
+    const second = opened(new SqliteLeases(file));
     expect(await second.take([want({ want: 7 })])).toEqual([3]);
     expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 
   it('uses one row for a total, and two rows for all windows of a rate', async () => {
     const handle = opened(new DatabaseSync(newFile()));
-    const store = SqliteLeaseStore.open(handle);
+    const store = new SqliteLeases(handle);
     await store.take([want()]);
     for (let window = 1000; window <= 1005; window += 1) {
       expect(await store.take([want({ key: 'rate', window, want: 7 })])).toEqual([7]);
@@ -117,7 +116,7 @@ describe('SqliteLeaseStore', () => {
   });
 
   it('keeps the row of the current window for it, and grants nothing of a later one', async () => {
-    const store = opened(SqliteLeaseStore.open(newFile()));
+    const store = opened(new SqliteLeases(newFile()));
     const today = windowOf(Date.now(), DAY);
     const take = async (window: number) => {
       const [start, until] = [windowStart(window, DAY), windowStart(window + 1, DAY)];
@@ -131,7 +130,7 @@ describe('SqliteLeaseStore', () => {
   });
 
   it('grants nothing in a call if one of its wants is refused', async () => {
-    const store = opened(SqliteLeaseStore.open(newFile()));
+    const store = opened(new SqliteLeases(newFile()));
     const taking = store.take([want({ want: 10 }), want({ key: 'x'.repeat(65) })]);
 
     expect(await codeOf(taking)).toBe('invalid_request');
@@ -140,7 +139,7 @@ describe('SqliteLeaseStore', () => {
 
   it('takes part in a transaction of the host', async () => {
     const handle = opened(new DatabaseSync(newFile()));
-    const store = SqliteLeaseStore.open(handle);
+    const store = new SqliteLeases(handle);
     handle.exec('BEGIN');
     await store.take([want({ want: 10 })]);
     handle.exec('ROLLBACK');
@@ -161,7 +160,7 @@ describe('SqliteLeaseStore', () => {
     ['left without its log', (file: string) => rmSync(`${file}-wal`)],
   ])('grants nothing from a file that was %s', async (_, change) => {
     const file = newFile();
-    const store = opened(SqliteLeaseStore.open(file));
+    const store = opened(new SqliteLeases(file));
     expect(await store.take([want({ want: 4 })])).toEqual([4]);
     change(file);
 
@@ -174,7 +173,7 @@ describe('SqliteLeaseStore', () => {
 
   it('goes on when its host leaves WAL mode', async () => {
     const handle = opened(new DatabaseSync(newFile()));
-    const store = SqliteLeaseStore.open(handle);
+    const store = new SqliteLeases(handle);
     await store.take([want({ want: 4 })]);
     handle.exec('PRAGMA journal_mode = DELETE');
 
@@ -183,7 +182,8 @@ describe('SqliteLeaseStore', () => {
 
   it('waits for the lock of another connection, and rejects if it is held too long', async () => {
     const file = newFile();
-    const store = opened(SqliteLeaseStore.open(file));
+    const store = opened(new SqliteLeases(file));
+    await store.giveBack([{ key: 'other', window: 0, amount: 1 }]);
     const other = opened(new DatabaseSync(file));
     other.exec('BEGIN IMMEDIATE');
     const taking = store.take([want()]);
@@ -205,7 +205,7 @@ describe('SqliteLeaseStore', () => {
       sent.push(sql);
       exec(sql);
     };
-    const store = SqliteLeaseStore.open(handle);
+    const store = new SqliteLeases(handle);
     sent.length = 0;
     const lease = { key: 'one/uses', window: 0, amount: 2 };
     const calls = [store.take([want({ want: 6 })]), store.giveBack([lease])];
@@ -220,7 +220,7 @@ describe('SqliteLeaseStore', () => {
 
   it('does not fail concurrent calls when one of them fails', async () => {
     const handle = opened(new DatabaseSync(newFile()));
-    const store = SqliteLeaseStore.open(handle);
+    const store = new SqliteLeases(handle);
     handle.exec(`CREATE TRIGGER refused BEFORE INSERT ON leases WHEN NEW.lease_key = 'bad'
       BEGIN SELECT RAISE(ABORT, 'refused'); END`);
     const bad = [want({ want: 4 }), want({ key: 'bad' })];
@@ -235,7 +235,8 @@ describe('SqliteLeaseStore', () => {
 
   it('carries out pending calls before it closes', async () => {
     const file = newFile();
-    const store = SqliteLeaseStore.open(file);
+    const store = new SqliteLeases(file);
+    await store.giveBack([{ key: 'other', window: 0, amount: 1 }]);
     const other = opened(new DatabaseSync(file));
     other.exec('BEGIN IMMEDIATE');
     const taking = store.take([want({ want: 10 })]);
@@ -249,28 +250,26 @@ describe('SqliteLeaseStore', () => {
   });
 
   it.each([
-    ['tokens', (file: string) => SqliteTokenStore.open(file)],
-    ['usage', (file: string) => SqliteUsageStore.open(file)],
+    ['tokens', (file: string) => SqliteTokenStore.openFile(file).close()],
+    ['usage', (file: string) => opened(new SqliteUsage(file)).since()],
   ])('refuses a database with %s', async (_, open) => {
     const file = newFile();
-    await open(file).close();
-    expect(() => SqliteLeaseStore.open(file)).toThrow(
-      expect.objectContaining({ code: 'invalid_options' }),
-    );
+    await open(file);
+    expect(await codeOf(opened(new SqliteLeases(file)).take([want()]))).toBe('invalid_options');
   });
 
   it('refuses a database of a later schema version', () => {
     const handle = opened(new DatabaseSync(newFile()));
-    SqliteLeaseStore.open(handle);
-    handle.exec('PRAGMA user_version = 2');
-    expect(() => SqliteLeaseStore.open(handle)).toThrow(
+    new SqliteLeases(handle);
+    handle.exec(`PRAGMA user_version = ${2 * 65_536 + 2}`);
+    expect(() => new SqliteLeases(handle)).toThrow(
       expect.objectContaining({ code: 'invalid_options', details: { reason: 'later_layout' } }),
     );
   });
 
   it('sets synchronous = FULL', () => {
     const handle = opened(new DatabaseSync(newFile()));
-    SqliteLeaseStore.open(handle);
+    new SqliteLeases(handle);
     expect(handle.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });
   });
 });
@@ -316,7 +315,7 @@ const BROKEN: [string, new () => LeaseStore, RegExp][] = [
   ['reads first and writes later', ReadsThenWrites, /to many at the same time$/],
   [
     'grants all or nothing',
-    class extends MemoryLeaseStore {
+    class extends MemoryLeases {
       override async take(wants: readonly LeaseWant[]) {
         const granted = await super.take(wants);
         const missed = wants.filter((want, index) => granted[index] !== want.want);
@@ -334,7 +333,7 @@ const BROKEN: [string, new () => LeaseStore, RegExp][] = [
   ],
   [
     'counts all windows together',
-    class extends MemoryLeaseStore {
+    class extends MemoryLeases {
       override take(wants: readonly LeaseWant[]) {
         return super.take(wants.map((want) => ({ ...want, window: 0 })));
       }
@@ -343,7 +342,7 @@ const BROKEN: [string, new () => LeaseStore, RegExp][] = [
   ],
   [
     'ignores the case of keys',
-    class extends MemoryLeaseStore {
+    class extends MemoryLeases {
       override take(wants: readonly LeaseWant[]) {
         return super.take(wants.map((want) => ({ ...want, key: want.key.toLowerCase() })));
       }
@@ -352,7 +351,7 @@ const BROKEN: [string, new () => LeaseStore, RegExp][] = [
   ],
   [
     'grants leases in ended windows',
-    class extends MemoryLeaseStore {
+    class extends MemoryLeases {
       override take(wants: readonly LeaseWant[]) {
         return super.take(wants.map((want) => ({ ...want, until: new Date(8.64e15) })));
       }
@@ -361,7 +360,7 @@ const BROKEN: [string, new () => LeaseStore, RegExp][] = [
   ],
   [
     'keeps the first limit it was given',
-    class extends MemoryLeaseStore {
+    class extends MemoryLeases {
       readonly #limits = new Map<string, number>();
       override take(wants: readonly LeaseWant[]) {
         return super.take(
@@ -377,14 +376,14 @@ const BROKEN: [string, new () => LeaseStore, RegExp][] = [
   ],
   [
     'ignores giveBack',
-    class extends MemoryLeaseStore {
+    class extends MemoryLeases {
       override async giveBack() {}
     },
     /giveBack: makes exactly the given uses available again/,
   ],
   [
     'adds more than was taken on giveBack',
-    class extends MemoryLeaseStore {
+    class extends MemoryLeases {
       readonly #spare = new Map<string, number>();
       override async giveBack(leases: readonly UnspentLease[]) {
         for (const { key, amount } of leases) {
@@ -404,7 +403,7 @@ const BROKEN: [string, new () => LeaseStore, RegExp][] = [
   ],
   [
     'purges windows that have not ended',
-    class extends MemoryLeaseStore {
+    class extends MemoryLeases {
       override purge(_before: Date, limit: number) {
         return super.purge(new Date(8.64e15), limit);
       }
@@ -413,11 +412,11 @@ const BROKEN: [string, new () => LeaseStore, RegExp][] = [
   ],
   [
     'purges by the clock of the caller',
-    class extends MemoryLeaseStore {
+    class extends MemoryLeases {
       readonly #clock: { isFast: boolean };
       constructor() {
         const clock = { isFast: false };
-        super({ clock: { now: () => (clock.isFast ? new Date(8.64e15) : new Date()) } });
+        super({ now: () => (clock.isFast ? new Date(8.64e15) : new Date()) });
         this.#clock = clock;
       }
       override async purge(before: Date, limit: number) {
@@ -431,7 +430,7 @@ const BROKEN: [string, new () => LeaseStore, RegExp][] = [
   ],
   [
     'keeps the first end of a window',
-    class extends MemoryLeaseStore {
+    class extends MemoryLeases {
       readonly #ends = new Map<string, Date>();
       override take(wants: readonly LeaseWant[]) {
         return super.take(

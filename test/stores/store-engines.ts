@@ -46,7 +46,7 @@ export async function prepareStore({ engine, url, name: tables }: StorePlace): P
 
 const OPEN: Readonly<Record<StoreEngine, (place: StorePlace) => OpenedStore>> = {
   sqlite({ url }) {
-    const store = SqliteTokenStore.open(url);
+    const store = SqliteTokenStore.openFile(url);
     return { store, close: () => store.close() };
   },
   postgres({ url, name: tables }) {

@@ -2,8 +2,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { UsageDelta, UsageStore } from '../../src/ports/usage-store.ts';
-import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
-import { SqliteTokenStore, SqliteUsageStore } from '../../src/stores/sqlite/index.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
+import { MemoryUsage } from '../../src/stores/memory/usage.ts';
+import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
+import { SqliteUsage } from '../../src/stores/sqlite/usage.ts';
 import { manualClock, usageContract } from '../../src/testing/index.ts';
 import type { TokenId } from '../../src/token/record.ts';
 import { codeOf } from '../support.ts';
@@ -21,34 +23,34 @@ async function usesIn(store: UsageStore): Promise<number | undefined> {
 }
 
 describe('memory usage store', () => {
-  it.each(usageContract)('$name', (promise) => promise.run(() => new MemoryUsageStore()));
+  it.each(usageContract)('$name', (promise) => promise.run(() => new MemoryTokenStore().usage));
 
   it('counts since it was created, by the clock it is given', async () => {
     const start = new Date('2026-01-01T00:00:00.000Z');
     const clock = manualClock(start);
-    const store = new MemoryUsageStore({ clock });
+    const store = new MemoryUsage(clock);
     clock.advance(86_400);
 
     expect(await store.since()).toEqual(start);
-    expect(await new MemoryUsageStore({ clock }).since()).toEqual(clock.now());
+    expect(await new MemoryUsage(clock).since()).toEqual(clock.now());
   });
 
   it('refuses a clock that returns an invalid date', async () => {
     const clock = { now: () => new Date(Number.NaN) };
 
-    expect(await codeOf(() => new MemoryUsageStore({ clock }))).toBe('invalid_options');
+    expect(await codeOf(() => new MemoryUsage(clock))).toBe('invalid_options');
   });
 });
 
 describe.each(PLACES)('SQLite usage store %s', (_, make) => {
-  it.each(usageContract)('$name', (promise) => promise.run(() => SqliteUsageStore.open(make())));
+  it.each(usageContract)('$name', (promise) => promise.run(() => new SqliteUsage(make())));
 });
 
 /** Stores that each break one promise, and the cases that must fail. */
 const BROKEN: [string, new () => UsageStore, RegExp][] = [
   [
     'keeps the last given time instead of the latest',
-    class extends MemoryUsageStore {
+    class extends MemoryUsage {
       override async add(batch: readonly UsageDelta[]): Promise<void> {
         for (const delta of batch) {
           const [usage] = await this.read([delta.id]);
@@ -70,7 +72,7 @@ const BROKEN: [string, new () => UsageStore, RegExp][] = [
   ],
   [
     'drops the uses after the first 256 of a batch',
-    class extends MemoryUsageStore {
+    class extends MemoryUsage {
       override async add(batch: readonly UsageDelta[]): Promise<void> {
         for (const [index, delta] of batch.entries()) {
           if (index < 256 || delta.scope === undefined) await super.add([delta]);
@@ -81,7 +83,7 @@ const BROKEN: [string, new () => UsageStore, RegExp][] = [
   ],
   [
     'loses refusals',
-    class extends MemoryUsageStore {
+    class extends MemoryUsage {
       override add(batch: readonly UsageDelta[]): Promise<void> {
         return super.add(batch.filter(({ scope }) => scope !== undefined));
       }
@@ -90,14 +92,14 @@ const BROKEN: [string, new () => UsageStore, RegExp][] = [
   ],
   [
     'ignores forget',
-    class extends MemoryUsageStore {
+    class extends MemoryUsage {
       override async forget(): Promise<void> {}
     },
     /forget: removes uses and refusals/,
   ],
   [
     'counts refusals as uses in totals',
-    class extends MemoryUsageStore {
+    class extends MemoryUsage {
       override async totals(ids: readonly TokenId[]) {
         const totals = await super.totals(ids);
         return totals.map((each) => each && { ...each, uses: each.uses + each.refusals });
@@ -107,7 +109,7 @@ const BROKEN: [string, new () => UsageStore, RegExp][] = [
   ],
   [
     'leaves uses of the scope "other" out of totals',
-    class extends MemoryUsageStore {
+    class extends MemoryUsage {
       override async totals(ids: readonly TokenId[]) {
         const usages = await super.read(ids);
         return usages.map((usage) => {
@@ -124,7 +126,7 @@ const BROKEN: [string, new () => UsageStore, RegExp][] = [
   ],
   [
     'ignores the case of scopes',
-    class extends MemoryUsageStore {
+    class extends MemoryUsage {
       override add(batch: readonly UsageDelta[]): Promise<void> {
         return super.add(
           batch.map((delta) =>
@@ -137,7 +139,7 @@ const BROKEN: [string, new () => UsageStore, RegExp][] = [
   ],
   [
     'returns usages in its own order',
-    class extends MemoryUsageStore {
+    class extends MemoryUsage {
       override async read(ids: readonly TokenId[]) {
         return super.read([...new Set(ids)].sort());
       }
@@ -146,7 +148,7 @@ const BROKEN: [string, new () => UsageStore, RegExp][] = [
   ],
   [
     'moves since with each batch',
-    class extends MemoryUsageStore {
+    class extends MemoryUsage {
       #batches = 0;
       override async add(batch: readonly UsageDelta[]): Promise<void> {
         this.#batches += 1;
@@ -160,7 +162,7 @@ const BROKEN: [string, new () => UsageStore, RegExp][] = [
   ],
   [
     'returns an invalid date for since',
-    class extends MemoryUsageStore {
+    class extends MemoryUsage {
       override async since() {
         return new Date(Number.NaN);
       }
@@ -181,47 +183,33 @@ describe('usageContract', () => {
   });
 });
 
-describe('SqliteUsageStore', () => {
+describe('usage in SQLite', () => {
   it('keeps counts when the file is opened again', async () => {
     const file = newFile();
-    const first = SqliteUsageStore.open(file);
+    const first = new SqliteUsage(file);
     await first.add([useOf(2)]);
     await first.close();
 
-    const second = opened(SqliteUsageStore.open(file));
+    const second = opened(new SqliteUsage(file));
     await second.add([useOf(3)]);
     expect(await usesIn(second)).toBe(5);
   });
 
   it('counts since its file was created, also when that is opened again', async () => {
     const file = newFile();
-    const first = SqliteUsageStore.open(file);
+    const first = new SqliteUsage(file);
     const since = await first.since();
     await first.close();
     const handle = opened(new DatabaseSync(file));
     handle.exec('UPDATE counted_since SET since = since - 1000');
 
-    const second = opened(SqliteUsageStore.open(file));
+    const second = opened(new SqliteUsage(file));
     expect(await second.since()).toEqual(new Date(since.getTime() - 1000));
-  });
-
-  it('upgrades a database of version 1, keeps its counts, and starts since at the upgrade', async () => {
-    const file = newFile();
-    const first = SqliteUsageStore.open(file);
-    await first.add([useOf(2)]);
-    await first.close();
-    const handle = opened(new DatabaseSync(file));
-    handle.exec('DROP TABLE counted_since; PRAGMA user_version = 1');
-    const before = Date.now();
-
-    const second = opened(SqliteUsageStore.open(file));
-    expect((await second.since()).getTime()).toBeGreaterThanOrEqual(before);
-    expect(await usesIn(second)).toBe(2);
   });
 
   it('adds up the counts of several connections to one file', async () => {
     const file = newFile();
-    const [one, two] = [opened(SqliteUsageStore.open(file)), opened(SqliteUsageStore.open(file))];
+    const [one, two] = [opened(new SqliteUsage(file)), opened(new SqliteUsage(file))];
     await Promise.all(
       Array.from({ length: 20 }, (_, turn) => (turn % 2 ? one : two).add([useOf(1)])),
     );
@@ -232,7 +220,8 @@ describe('SqliteUsageStore', () => {
 
   it('waits for the lock of another connection without blocking the process', async () => {
     const file = newFile();
-    const store = opened(SqliteUsageStore.open(file));
+    const store = opened(new SqliteUsage(file));
+    await store.since();
     const other = opened(new DatabaseSync(file));
     other.exec('BEGIN IMMEDIATE');
     const adding = store.add([useOf(1)]);
@@ -246,37 +235,37 @@ describe('SqliteUsageStore', () => {
 
   it('refuses the database of a token store and leaves that usable', async () => {
     const file = newFile();
-    await SqliteTokenStore.open(file).close();
+    await SqliteTokenStore.openFile(file).close();
 
-    expect(await codeOf(() => SqliteUsageStore.open(file))).toBe('invalid_options');
-    expect(opened(SqliteTokenStore.open(file)).local).toBe(true);
+    expect(await codeOf(opened(new SqliteUsage(file)).since())).toBe('invalid_options');
+    expect(opened(SqliteTokenStore.openFile(file)).local).toBe(true);
   });
 
   it('has a database that a token store refuses and leaves usable', async () => {
     const file = newFile();
-    await SqliteUsageStore.open(file).close();
+    await opened(new SqliteUsage(file)).since();
 
-    expect(await codeOf(() => SqliteTokenStore.open(file))).toBe('invalid_options');
-    expect(await usesIn(opened(SqliteUsageStore.open(file)))).toBeUndefined();
+    expect(await codeOf(() => SqliteTokenStore.openFile(file))).toBe('invalid_options');
+    expect(await usesIn(opened(new SqliteUsage(file)))).toBeUndefined();
   });
 
-  it('refuses a database of a later schema version', async () => {
+  it.each([
+    ['version 2, which this one cannot use', 2 * 65_536 + 2, 'invalid_options'],
+    ['version 2, which this one can use', 65_536 + 2, undefined],
+    ['a development version', 2, 'invalid_options'],
+  ])('opens a database of %s', async (_, mark, code) => {
     const file = newFile();
-    await SqliteUsageStore.open(file).close();
+    await opened(new SqliteUsage(file)).since();
     const handle = opened(new DatabaseSync(file));
-    handle.exec('PRAGMA user_version = 3');
+    handle.exec(`PRAGMA user_version = ${mark}`);
 
-    expect(await codeOf(() => SqliteUsageStore.open(file))).toBe('invalid_options');
-    handle.exec('PRAGMA user_version = 2');
-    expect(opened(SqliteUsageStore.open(file))).toBeInstanceOf(SqliteUsageStore);
-  });
-
-  it.each([42, null, undefined, {}])('refuses to open %s', async (thing) => {
-    expect(await codeOf(() => SqliteUsageStore.open(thing as never))).toBe('invalid_options');
+    const opening = opened(new SqliteUsage(file)).since();
+    if (code === undefined) expect(await opening).toBeInstanceOf(Date);
+    else expect(await codeOf(opening)).toBe(code);
   });
 
   it('adds nothing of a batch if a part of it fails', async () => {
-    const store = opened(SqliteUsageStore.open(newFile()));
+    const store = opened(new SqliteUsage(newFile()));
     await store.add([useOf(1)]);
     const broken = { id: ID, refusals: Number.NaN };
 
@@ -288,7 +277,7 @@ describe('SqliteUsageStore', () => {
 
   it('takes part in a transaction of the host', async () => {
     const handle = opened(new DatabaseSync(newFile()));
-    const store = SqliteUsageStore.open(handle);
+    const store = new SqliteUsage(handle);
     handle.exec('BEGIN');
     await store.add([useOf(1)]);
     handle.exec('ROLLBACK');
@@ -299,10 +288,10 @@ describe('SqliteUsageStore', () => {
   });
 
   it('rejects after close, but leaves a handle of the host open', async () => {
-    const own = SqliteUsageStore.open(newFile());
+    const own = new SqliteUsage(newFile());
     await own.close();
     const handle = opened(new DatabaseSync(newFile()));
-    const shared = SqliteUsageStore.open(handle);
+    const shared = new SqliteUsage(handle);
     await shared.close();
 
     expect(await codeOf(own.add([useOf(1)]))).toBe('store_unavailable');

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { TokenServiceOptions } from '../../src/inputs/options.ts';
+import type { EngineStore } from '../../src/ports/engine-store.ts';
 import { K1, RecordingStore, SCOPE } from '../support.ts';
 
 const account = 'ada';
@@ -17,26 +17,9 @@ async function load() {
 
 type Library = Awaited<ReturnType<typeof load>>;
 
-const STORES: readonly [
-  string,
-  (library: Library) => Pick<TokenServiceOptions, 'store' | 'usage' | 'limits'>,
-][] = [
-  [
-    'memory',
-    ({ MemoryTokenStore, MemoryUsageStore, MemoryLeaseStore }) => ({
-      store: new MemoryTokenStore(),
-      usage: { store: new MemoryUsageStore() },
-      limits: { store: new MemoryLeaseStore() },
-    }),
-  ],
-  [
-    'sqlite',
-    ({ SqliteTokenStore, SqliteUsageStore, SqliteLeaseStore }) => ({
-      store: SqliteTokenStore.open(':memory:'),
-      usage: { store: SqliteUsageStore.open(':memory:') },
-      limits: { store: SqliteLeaseStore.open(':memory:') },
-    }),
-  ],
+const STORES: readonly [string, (library: Library) => EngineStore][] = [
+  ['memory', ({ MemoryTokenStore }) => new MemoryTokenStore()],
+  ['sqlite', ({ SqliteTokenStore }) => SqliteTokenStore.open(':memory:')],
 ];
 
 afterEach(() => {
@@ -48,9 +31,15 @@ afterEach(() => {
 const fake = () => vi.useFakeTimers();
 
 describe('under fake timers', () => {
-  it.each(STORES)('each method of a service over a %s store settles', async (_name, stores) => {
+  it.each(STORES)('each method of a service over a %s store settles', async (_name, open) => {
     const library = await load();
-    const tokens = new library.TokenService({ keys: [K1], prefix: 'acme', ...stores(library) });
+    const tokens = new library.TokenService({
+      keys: [K1],
+      prefix: 'acme',
+      store: open(library),
+      usage: true,
+      limits: true,
+    });
     fake();
 
     const issued = await tokens.issue({ account, scopes: [SCOPE], ttlSeconds: 900 });

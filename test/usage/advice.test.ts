@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { UsageDelta } from '../../src/ports/usage-store.ts';
 import { ScopeSet } from '../../src/scope/index.ts';
 import { TokenService } from '../../src/service.ts';
-import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
+import { MemoryUsage } from '../../src/stores/memory/usage.ts';
 import type { TokenAdvice } from '../../src/usage/advice.ts';
 import { Tally } from '../../src/usage/tally.ts';
 import { runs } from '../laws.ts';
@@ -293,7 +294,7 @@ describe('a tally', () => {
 });
 
 /** Counts only two scopes by name and the rest as `other`, so that a few uses are enough to get there. */
-class SmallUsageStore extends MemoryUsageStore {
+class SmallUsageStore extends MemoryUsage {
   readonly #named = new Set<string>();
 
   override async add(batch: readonly UsageDelta[]): Promise<void> {
@@ -366,7 +367,7 @@ async function live({
   readonly isSmall: boolean;
   readonly steps: readonly Step[];
 }) {
-  const usageStore = isSmall ? new SmallUsageStore() : new MemoryUsageStore();
+  const usageStore = isSmall ? new SmallUsageStore() : new MemoryTokenStore().usage;
   const { tokens, clock, store } = setUp({ usage: { store: usageStore } });
   const token = await tokens.issue({ account: 'acme', scopes });
   const options = { keys: [K1], prefix: 'acme', clock, store, usage: { store: usageStore } };

@@ -8,7 +8,7 @@ import type { UsageStore } from '../../src/ports/usage-store.ts';
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
 import { RedisTokenStore } from '../../src/stores/redis/index.ts';
-import { SqliteUsageStore } from '../../src/stores/sqlite/index.ts';
+import { SqliteUsage } from '../../src/stores/sqlite/usage.ts';
 import type { Engine } from '../servers.ts';
 
 /** A store over a connection of its own. */
@@ -33,7 +33,7 @@ export const USAGE_ENGINES: readonly UsageEngine[] = [
   {
     name: 'SQLite',
     async open(place) {
-      return { store: SqliteUsageStore.open(place), end: async () => {} };
+      return { store: new SqliteUsage(place), end: async () => {} };
     },
   },
   {

@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Events } from '../../src/events.ts';
-import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import type { TokenId } from '../../src/token/record.ts';
 import { UsageRecorder } from '../../src/usage/recorder.ts';
 import { Tally } from '../../src/usage/tally.ts';
@@ -45,7 +45,7 @@ describe('minutes without the usage store, at 10 000 verifications a second', ()
   it(
     'need no more memory than the first minute, and account for each count',
     async () => {
-      const store = new MemoryUsageStore();
+      const store = new MemoryTokenStore().usage;
       const add = vi.spyOn(store, 'add').mockRejectedValue(new Error('down'));
       let dropped = 0;
       const events = new Events(

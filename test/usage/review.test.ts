@@ -3,7 +3,6 @@ import type { ReviewInput } from '../../src/inputs/types.ts';
 import { ScopeCatalog } from '../../src/scope/index.ts';
 import type { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
-import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
 import type { IssuedToken, TokenRecord } from '../../src/token/record.ts';
 import type { TokenFinding } from '../../src/usage/findings.ts';
 import {
@@ -390,7 +389,7 @@ describe('scan', () => {
   ])('is needed by %s, which otherwise fails with invalid_options', async (_, call) => {
     const inner = new MemoryTokenStore();
     Object.assign(inner, { scan: undefined });
-    const { tokens } = setUp({ store: inner, usage: { store: new MemoryUsageStore() } });
+    const { tokens } = setUp({ store: inner, usage: true });
     const { code, message } = await refusalOf(call(tokens));
 
     expect(code).toBe('invalid_options');

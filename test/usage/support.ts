@@ -2,7 +2,7 @@ import { expect, vi } from 'vitest';
 import type { TokenEvent } from '../../src/events.ts';
 import type { TokenServiceOptions } from '../../src/inputs/options.ts';
 import type { UsageDelta, UsageRecord, UsageStore } from '../../src/ports/usage-store.ts';
-import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
+import { MemoryUsage } from '../../src/stores/memory/usage.ts';
 import { nextTurn } from '../../src/time/deadline.ts';
 import type { IssuedToken, TokenId } from '../../src/token/record.ts';
 import { OTHER_SCOPE, SCOPE, type Setting, setUp } from '../support.ts';
@@ -12,7 +12,7 @@ type UsageMethod = 'add' | 'read' | 'forget' | 'close';
 /** A usage store in memory that records its calls, and fails when a test wants it to. */
 export class SpiedUsageStore implements UsageStore {
   readonly calls: { readonly method: UsageMethod; readonly args: readonly unknown[] }[] = [];
-  readonly inner = new MemoryUsageStore();
+  readonly inner = new MemoryUsage();
   #fault: ((method: UsageMethod, run: () => Promise<unknown>) => unknown) | undefined;
 
   /** Makes calls do this instead until `mend`. `run` carries out the call. */

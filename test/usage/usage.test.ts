@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { MemoryUsageStore } from '../../src/stores/memory/usage.ts';
+import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { codeOf, NO_ID, OTHER_SCOPE, refusalOf, SCOPE, setUp } from '../support.ts';
 import { setUpUsage, verifyTimes } from './support.ts';
 
@@ -163,7 +163,7 @@ describe('usage', () => {
     const { code, message } = await refusalOf(tokens.usage('acme', NO_ID));
 
     expect(code).toBe('invalid_options');
-    expect(message).toContain('usage: { store }');
+    expect(message).toContain('usage: true');
   });
 
   it.each<[string, unknown]>([
@@ -314,7 +314,7 @@ describe('tokens', () => {
   });
 
   it('have the totals of a store that adds up itself, plus the counts not written yet', async () => {
-    const store = new MemoryUsageStore();
+    const store = new MemoryTokenStore().usage;
     const read = vi.spyOn(store, 'read');
     const totals = vi.spyOn(store, 'totals');
     const setting = await setUpUsage({ usage: { store } });
@@ -346,7 +346,7 @@ describe('tokens', () => {
     ['a string as a count', [{ uses: 1, refusals: '1' }]],
     ['an invalid time', [{ uses: 1, refusals: 0, lastUsedAt: new Date(Number.NaN) }]],
   ])('have usesUnknown if the store returns %s', async (_, answer) => {
-    const store = new MemoryUsageStore();
+    const store = new MemoryTokenStore().usage;
     const { tokens, token, events } = await setUpUsage({ usage: { store } });
     const totals = vi.spyOn(store, 'totals').mockResolvedValue(answer as never);
 
@@ -377,7 +377,7 @@ describe('tokens', () => {
 describe('the option usage', () => {
   it.each<[string, unknown, string]>([
     ['a number', 42, 'usage must be an object { store, flushMs }'],
-    ['no store', {}, 'usage.store must be a UsageStore'],
+    ['no object', 'on', 'usage must be an object { store, flushMs }'],
     ['another store', { store: { find() {} } }, 'usage.store must be a UsageStore'],
     ['flushMs below 100', { flushMs: 99 }, 'usage.flushMs must be'],
     ['flushMs above an hour', { flushMs: 3_600_001 }, 'usage.flushMs must be'],

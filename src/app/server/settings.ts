@@ -146,10 +146,10 @@ const SETTINGS = {
     default: 30,
     help: 'how long to retry at the start while the database cannot be reached, {values}; default {default}',
   },
-  table: {
-    flag: '--table NAME',
-    variable: 'TOKENWRIGHT_TABLE',
-    help: 'the table; for Redis, the key prefix',
+  tables: {
+    flag: '--tables NAME',
+    variable: 'TOKENWRIGHT_TABLES',
+    help: 'what the names of the tables begin with: NAME_tokens, NAME_usage and NAME_leases; for Redis, the key prefix',
   },
   usage: {
     flag: '--usage STATE',
@@ -390,7 +390,7 @@ export const SERVICE_SETTINGS = [
 export type ServiceSettings = Pick<ServeSettings, (typeof SERVICE_SETTINGS)[number]>;
 
 /** The settings that select a store. */
-export const STORE_SETTINGS = ['store', 'table', 'data'] as const;
+export const STORE_SETTINGS = ['store', 'tables', 'data'] as const;
 export type StoreSettings = Pick<ServeSettings, (typeof STORE_SETTINGS)[number]>;
 export type Granularity = ServeSettings['granularity'];
 

@@ -15,9 +15,8 @@ import { type Parts, partsOf } from './parts.ts';
 import { ReloadableService } from './reload.ts';
 import type { ServeSettings } from './settings.ts';
 import { listenForSignals, type Signals } from './signals.ts';
-import { messageOf, openWithRetry } from './stores/open.ts';
+import { messageOf, type OpenStore, openWithRetry } from './stores/open.ts';
 import { serviceStores } from './stores/service-stores.ts';
-import type { UsageTarget } from './stores/usage.ts';
 
 const LOGS = { text: () => TEXT_LOG, json: () => jsonLog(), off: () => SILENT_LOG };
 
@@ -70,8 +69,9 @@ async function run(parts: Parts, { server, closers, signals }: Process): Promise
   closers.push(() => opened.close());
   await opened.migrate?.();
   const keys = read.keys ?? (await files.newKeys(target, opened.store));
-  const findings = await doctor(opened.store);
-  const { usageTarget, ...stores } = await serviceStores(store, target, opened);
+  // What is wrong with the counts is said where they are opened.
+  const findings = (await doctor(opened.store)).filter(({ part }) => part === undefined);
+  const stores = await serviceStores(store, target, opened);
   const health = new Health((): TokenService => service.tokens);
   const pages = [...lasting.pages, ...health.pages, ...monitoring.pages];
   const service = new ReloadableService(
@@ -98,7 +98,7 @@ async function run(parts: Parts, { server, closers, signals }: Process): Promise
     findings,
     users: accounts.map(({ username }) => username),
     firstAccount,
-    usageTarget,
+    usagePlace: stores.usage && opened.usage,
     metricsAt,
   });
 }
@@ -108,7 +108,7 @@ interface Started extends Pick<GreetingFacts, 'users' | 'firstAccount'> {
   readonly keys: readonly KeyOptions[];
   readonly findings: readonly StoreFinding[];
   /** Absent if uses are not recorded. */
-  readonly usageTarget: UsageTarget | undefined;
+  readonly usagePlace: OpenStore['usage'] | undefined;
   readonly metricsAt: string | undefined;
 }
 
@@ -116,7 +116,7 @@ interface Started extends Pick<GreetingFacts, 'users' | 'firstAccount'> {
 function announce(
   { files, read, store, shown, isProxyKnown, isTrial }: Parts,
   server: Server,
-  { keys, findings, users, firstAccount, usageTarget, metricsAt }: Started,
+  { keys, findings, users, firstAccount, usagePlace, metricsAt }: Started,
 ): void {
   const address = server.address() as AddressInfo;
   const metricsPaths = metricsAt === undefined ? [] : [metricsAt];
@@ -126,7 +126,7 @@ function announce(
       address,
       keyPath: files.keyPath,
       storeName: store.target.name,
-      usageName: usageTarget?.name,
+      usageName: usagePlace?.name,
       catalog: read.catalog,
       users,
       firstAccount,
@@ -134,7 +134,7 @@ function announce(
     }),
   );
   if (!isProxyKnown) warnOfProxy(server);
-  const databases = [store.target.file, usageTarget?.file].filter((file) => file !== undefined);
+  const databases = [store.target.file, usagePlace?.file].filter((file) => file !== undefined);
   const warnings = [
     ...files.openFiles(isTrial, databases),
     ...weakKeys(keys),

@@ -1,4 +1,5 @@
 import { TokenError } from '../../errors.ts';
+import type { EngineStore } from '../../ports/engine-store.ts';
 import type {
   CountQuery,
   PageQuery,
@@ -9,8 +10,8 @@ import type {
   ScannedRecords,
   ScanQuery,
   TokenCounts,
-  TokenStore,
 } from '../../ports/token-store.ts';
+import type { Clock } from '../../time/clock.ts';
 import { copyMetadata } from '../../token/metadata.ts';
 import {
   copyLimits,
@@ -24,10 +25,12 @@ import { revoked } from '../../token/revoked.ts';
 import { bytesOfLists } from '../../token/size.ts';
 import { pendingText, readPending } from '../shared/pending.ts';
 import { scanned } from '../shared/rows.ts';
+import { MemoryLeases } from './leases.ts';
+import { MemoryUsage } from './usage.ts';
 
 /**
- * Stores tokens in this process: for tests, and for a single process that may lose everything when
- * it ends.
+ * Stores tokens, and how they are used, in this process: for tests, and for a single process that may
+ * lose everything when it ends.
  *
  * Records with equal scopes share one frozen list, and every read returns that same list.
  *
@@ -37,8 +40,10 @@ import { scanned } from '../shared/rows.ts';
  * const [found] = await store.find([record.id]);
  * found === record; // false: a copy
  */
-export class MemoryTokenStore implements TokenStore {
+export class MemoryTokenStore implements EngineStore {
   readonly local = true;
+  readonly usage: EngineStore['usage'];
+  readonly leases: EngineStore['leases'];
   readonly #records = new Map<TokenId, StoredRecord>();
   readonly #accounts = new RecordLists<string>();
   /** Derived tokens, by the id of their parent. */
@@ -52,6 +57,17 @@ export class MemoryTokenStore implements TokenStore {
   #sweep = this.#records.values();
   /** All ids in order, while a scan is under way. */
   #scanned: readonly TokenId[] | undefined;
+
+  /**
+   * If you pass a clock to the service, pass the same one here: `usage` is complete from the time that it
+   * tells now, and `leases` grant nothing in windows that have ended by it.
+   *
+   * @throws {TokenError} `invalid_options` if the clock does not return a valid time
+   */
+  constructor({ clock }: { readonly clock?: Clock | undefined } = {}) {
+    this.usage = new MemoryUsage(clock);
+    this.leases = new MemoryLeases(clock);
+  }
 
   async insert(record: TokenRecord): Promise<void> {
     if (this.#records.has(record.id)) throw new TokenError('id_taken', 'this id is taken');

@@ -1,16 +1,6 @@
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../ports/lease-store.ts';
 import { type Clock, systemClock, timeOf } from '../../time/clock.ts';
 
-/** How a {@link MemoryLeaseStore} works. */
-export interface MemoryLeaseOptions {
-  /**
-   * Decides whether a window has ended. If you pass a clock to the service, pass the same one here: by
-   * another clock, the windows of the service may have ended, and then nothing is granted.
-   * @default the time of the machine
-   */
-  readonly clock?: Clock | undefined;
-}
-
 /** How many uses of one key and window are granted. */
 interface Granted {
   readonly window: number;
@@ -18,27 +8,13 @@ interface Granted {
   until: number;
 }
 
-/**
- * Counts the uses of limited tokens in memory: for tests, and for a single process. When it ends, all
- * limits start again.
- *
- * @example
- * const limits = { store: new MemoryLeaseStore() };
- * const tokens = new TokenService({ store: new MemoryTokenStore(), keys, prefix: 'acme', limits });
- */
-export class MemoryLeaseStore implements LeaseStore {
+/** Counts the uses of limited tokens in memory. When the process ends, all limits start again. */
+export class MemoryLeases implements LeaseStore {
   /** By key, and then by window. */
   readonly #counts = new Map<string, Map<number, Granted>>();
   readonly #clock: Clock;
 
-  /**
-   * Reads the clock once, to check it.
-   *
-   * @throws {TokenError} `invalid_options` if it does not return a valid time
-   */
-  constructor(options: MemoryLeaseOptions = {}) {
-    const { clock = systemClock } = options;
-    timeOf(clock);
+  constructor(clock: Clock = systemClock) {
     this.#clock = clock;
   }
 

@@ -11,39 +11,19 @@ import {
 import { type Clock, systemClock, timeOf } from '../../time/clock.ts';
 import type { TokenId } from '../../token/record.ts';
 
-/** How a {@link MemoryUsageStore} works. */
-export interface MemoryUsageOptions {
-  /**
-   * Decides since when the counts are complete. If you pass a clock to the service, pass the same one here.
-   * @default the time of the machine
-   */
-  readonly clock?: Clock | undefined;
-}
-
 interface Counts {
   refusals: number;
   readonly scopes: Map<string, { uses: number; lastUsedAt: number }>;
 }
 
-/**
- * Stores how tokens are used in memory: for tests, and for a single process that may forget it at its
- * end.
- *
- * @example
- * const usage = { store: new MemoryUsageStore() };
- * const tokens = new TokenService({ store: new MemoryTokenStore(), keys, prefix: 'acme', usage });
- */
-export class MemoryUsageStore implements UsageStore {
+/** Counts how tokens are used in memory. */
+export class MemoryUsage implements UsageStore {
   readonly #tokens = new Map<TokenId, Counts>();
   readonly #since: number;
 
-  /**
-   * Asks the clock once: from now on, uses are counted.
-   *
-   * @throws {TokenError} `invalid_options` if it does not return a valid time
-   */
-  constructor(options: MemoryUsageOptions = {}) {
-    this.#since = timeOf(options.clock ?? systemClock);
+  /** @throws {TokenError} `invalid_options` if the clock does not return a valid time */
+  constructor(clock: Clock = systemClock) {
+    this.#since = timeOf(clock);
   }
 
   async add(batch: readonly UsageDelta[]): Promise<void> {

@@ -10,6 +10,13 @@ export function storeInTransaction(
   store: EngineStore & Required<Pick<TokenStore, 'scan'>>,
 ): EngineStore {
   return {
+    // An SQLite store may have none, which it says when it is asked.
+    get usage() {
+      return store.usage;
+    },
+    get leases() {
+      return store.leases;
+    },
     insert: (record) => store.insert(record),
     count: (query) => store.count(query),
     find: (ids) => store.find(ids),
@@ -20,9 +27,8 @@ export function storeInTransaction(
     revokeAll: (account, at, limit) => store.revokeAll(account, at, limit),
     purge: (query) => store.purge(query),
     prune: (query) => store.prune(query),
-    usage: store.usage,
-    leases: store.leases,
     inTransaction: true,
+    ...(store.local === true && { local: true }),
   };
 }
 

@@ -1,4 +1,4 @@
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { SQLITE_BUSY_MS } from '../../bounds.ts';
 import { isTokenError, TokenError } from '../../errors.ts';
@@ -51,15 +51,6 @@ export interface SqliteHandle {
 /** A database that the store itself has opened. */
 export type OwnHandle = SqliteHandle & { close(): void };
 
-/** @throws {TokenError} `invalid_options` for anything but a path or an open database */
-export function checkOpenable(pathOrHandle: string | SqliteHandle): void {
-  if (typeof pathOrHandle === 'string' || typeof pathOrHandle?.prepare === 'function') return;
-  throw new TokenError(
-    'invalid_options',
-    "what is opened must be the path of a file, ':memory:', or a database of node:sqlite or better-sqlite3",
-  );
-}
-
 /** Opens a file, or a database in memory. Creates a missing file. */
 export function openFile(path: string): OwnHandle {
   if (path === ':memory:') return connect(path);
@@ -76,7 +67,7 @@ export function connect(file: string): OwnHandle {
   return new DatabaseSync(file);
 }
 
-function requireSqlite(): typeof import('node:sqlite') {
+export function requireSqlite(): typeof import('node:sqlite') {
   const sqlite = process.getBuiltinModule('node:sqlite');
   if (sqlite === undefined) {
     throw new TokenError(
@@ -92,6 +83,8 @@ function createPrivately(file: string): void {
     closeSync(openSync(file, 'wx', 0o600));
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    // SQLite would let others read the target that it makes for a dangling link.
+    if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));
   }
 }
 
@@ -176,7 +169,8 @@ export function isBusy(error: unknown): boolean {
   return (Number(errcode) & 0xff) === 5 || String(code).startsWith('SQLITE_BUSY');
 }
 
-const NOT_USABLE = 'the SQLite database cannot be used: it is locked, closed, full or damaged';
+export const NOT_USABLE =
+  'the SQLite database cannot be used: it is locked, closed, full or damaged';
 
 export const NOT_OPENED =
   'the SQLite database does not open: it has to be a file of its own, in a directory this process may write to';

@@ -11,7 +11,7 @@ import {
   isWithoutLog,
   type OpenFiles,
 } from './open-files.ts';
-import { prepareAgain, prepareDatabase } from './schema.ts';
+import { prepareAgain, prepareDatabase, TOKENS } from './schema.ts';
 import { prepareStatements, type Statements } from './statements.ts';
 
 /** An open database. */
@@ -20,8 +20,8 @@ export interface Opened {
   readonly statements: Statements;
   /** Absent for a database in memory. */
   readonly files: OpenFiles | undefined;
-  /** Differs for each time that the database was opened. */
-  readonly serial: number;
+  /** Differs for each time that the database was opened; absent in a transaction of the host. */
+  readonly serial: number | undefined;
 }
 
 const REOPEN_PAUSE_MS = 100;
@@ -35,7 +35,9 @@ export class Connection {
   readonly isShared: boolean;
   /** Whether another thread has the files open. Until it is done, they are not opened again. */
   isCheckpointing = false;
-  readonly #onWrite: (id: TokenId, changes: number) => void;
+  /** Changes on this connection after which the changed record was forgotten. */
+  forgotten = 0;
+  readonly #forget: (id: TokenId) => void;
   /** Absent for a handle of the host, and for a database in memory. */
   readonly #path: string | undefined;
   #own: OwnHandle | undefined;
@@ -44,22 +46,19 @@ export class Connection {
   #isLost = false;
   #triedAt = Number.NEGATIVE_INFINITY;
 
-  /** `onWrite` is called after each write to one record. */
-  constructor(
-    pathOrHandle: string | SqliteHandle,
-    onWrite: (id: TokenId, changes: number) => void,
-  ) {
-    this.#onWrite = onWrite;
+  /** `forget` is called after each write to one record. */
+  constructor(pathOrHandle: string | SqliteHandle, forget: (id: TokenId) => void) {
+    this.#forget = forget;
     this.isShared = typeof pathOrHandle !== 'string';
     if (typeof pathOrHandle !== 'string') {
-      prepareDatabase(pathOrHandle);
+      prepareDatabase(pathOrHandle, TOKENS);
       this.#opened = this.#openedOver(pathOrHandle, 0);
       return;
     }
     this.#path = pathOrHandle === ':memory:' ? undefined : resolve(pathOrHandle);
     this.#own = openFile(pathOrHandle);
     try {
-      prepareDatabase(this.#own);
+      prepareDatabase(this.#own, TOKENS);
       this.#opened = this.#openedOver(this.#own, 0);
     } catch (error) {
       this.#own.close();
@@ -136,7 +135,7 @@ export class Connection {
 
   /** Opens the file that has the path now, if it is one of our databases. Returns whether it did. */
   #reopen(): boolean {
-    const { files, serial } = this.#opened;
+    const { files, serial = 0 } = this.#opened;
     const path = this.#path;
     if (path === undefined || files === undefined || this.isCheckpointing) return false;
     const now = performance.now();
@@ -148,7 +147,7 @@ export class Connection {
     try {
       this.#closeReplaced(fates, files);
       handle = connect(path);
-      prepareAgain(handle);
+      prepareAgain(handle, TOKENS);
       this.#opened = this.#openedOver(handle, serial + 1);
       this.#own = handle;
       return true;
@@ -175,7 +174,10 @@ export class Connection {
   #openedOver(handle: SqliteHandle, serial: number): Opened {
     return {
       handle,
-      statements: prepareStatements(handle, this.#onWrite),
+      statements: prepareStatements(handle, (id, changes) => {
+        this.#forget(id);
+        this.forgotten += changes;
+      }),
       files: filesBehind(handle, this.#path),
       serial,
     };

@@ -1,5 +1,13 @@
+import { isTokenError } from '../../errors.ts';
 import type { DoctorOptions, StoreFinding } from '../../ports/token-store.ts';
-import { type Check, findingsOf } from '../shared/doctor.ts';
+import {
+  type Check,
+  findingsOf,
+  MAX_OVERDUE,
+  overdueBefore,
+  partFindings,
+} from '../shared/doctor.ts';
+import { cellsOf, type SqliteHandle } from './client.ts';
 import type { Connection } from './connection.ts';
 import { INDEXES } from './schema.ts';
 
@@ -47,6 +55,7 @@ const FILE_REPLACED = {
     'calls fail: the database file, or the -wal or -shm file beside it, was removed or replaced while it was open; put it back, or restart this process',
 };
 
+/** Looks for faults of the database of the tokens. */
 export function examine(connection: Connection, { full = false }: DoctorOptions): StoreFinding[] {
   const opened = connection.peek();
   if (opened === undefined) return [FILE_REPLACED];
@@ -55,4 +64,40 @@ export function examine(connection: Connection, { full = false }: DoctorOptions)
     const row = opened.handle.prepare(sql).get();
     return Object.values(row as object)[0];
   });
+}
+
+/** Looks for faults of a database of leases. One of another version does not open. */
+export function examineLeases(handle: SqliteHandle, byEnd: string): StoreFinding[] {
+  const count = (sql: string) => Number(cellsOf(handle.prepare(sql).get())[0]);
+  const index = count(`SELECT count(*) FROM pragma_index_list('leases') WHERE name = '${byEnd}'`);
+  return partFindings('leases', {
+    isThere: true,
+    version: 1,
+    mark: undefined,
+    missing: index === 1 ? [] : [`the index ${byEnd}`],
+    overdue: count(overdueSql()),
+  });
+}
+
+function overdueSql(): string {
+  return `SELECT count(*) FROM (
+    SELECT 1 FROM leases WHERE ends_at < ${overdueBefore()} LIMIT ${MAX_OVERDUE})`;
+}
+
+const UNUSABLE = {
+  usage: 'uses of tokens can be neither counted nor shown',
+  leases: 'tokens with limited uses are refused',
+};
+
+/** The findings about a database beside that of the tokens. Never rejects. */
+export async function examinePart(
+  part: 'usage' | 'leases',
+  find: () => Promise<StoreFinding[]>,
+): Promise<StoreFinding[]> {
+  try {
+    return (await find()).map((finding) => ({ ...finding, part }));
+  } catch (error) {
+    const reason = isTokenError(error) ? error.message : 'it does not answer';
+    return [{ code: `${part}_unusable`, message: `${UNUSABLE[part]}: ${reason}`, part }];
+  }
 }

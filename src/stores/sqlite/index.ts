@@ -1,5 +1,6 @@
 import { SQLITE_STEP } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
+import type { EngineStore } from '../../ports/engine-store.ts';
 import type {
   CountQuery,
   DoctorOptions,
@@ -11,7 +12,6 @@ import type {
   ScanQuery,
   StoreFinding,
   TokenCounts,
-  TokenStore,
   Unsubscribe,
 } from '../../ports/token-store.ts';
 import { systemClock } from '../../time/clock.ts';
@@ -21,10 +21,10 @@ import { bytesOfLists } from '../../token/size.ts';
 import type { KnownLists } from '../shared/list-memory.ts';
 import { purgedOf } from '../shared/purged.ts';
 import { COLUMNS, RowReader, scanned, toValues } from '../shared/rows.ts';
+import { storeInTransaction } from '../shared/transaction.ts';
 import { Checkpoints } from './checkpoints.ts';
 import {
   cellsOf,
-  checkOpenable,
   guarded,
   NOT_OPENED,
   readNow,
@@ -33,14 +33,16 @@ import {
 } from './client.ts';
 import { Connection, type Opened } from './connection.ts';
 import { countHeld, hasInstant } from './counts.ts';
-import { examine } from './doctor.ts';
+import { examine, examinePart } from './doctor.ts';
+import { SqliteLeases } from './leases.ts';
+import { type Places, placesBeside, placesOf, withoutHandle } from './places.ts';
 import type { Statements } from './statements.ts';
+import { Transaction } from './transaction.ts';
+import { SqliteUsage } from './usage.ts';
 import { watchCommits } from './watch.ts';
 import { WriteQueue } from './write-queue.ts';
 
-export type { SqliteHandle, SqliteStatement, SqliteValue } from './client.ts';
-export { SqliteLeaseStore } from './leases.ts';
-export { SqliteUsageStore } from './usage.ts';
+export type { SqliteHandle } from './client.ts';
 
 /** How a {@link SqliteTokenStore} works. */
 export interface SqliteStoreOptions {
@@ -53,8 +55,8 @@ export interface SqliteStoreOptions {
 }
 
 /**
- * Stores tokens in an SQLite database: durable, on one machine, also with several processes on one
- * file.
+ * Stores tokens in an SQLite database, and how they are used in two others beside it: durable, on one
+ * machine, also with several processes.
  *
  * Writes reach the disk before their promise resolves (`synchronous=FULL`). Those of one turn of the
  * event loop share one transaction. A write waits up to 1.5 s for another process and then rejects with
@@ -67,61 +69,113 @@ export interface SqliteStoreOptions {
  * opens the file again once it is whole. Over a handle that you passed in, it rejects until the file is
  * put back.
  *
- * The database belongs to the store, so give it a file of its own: its
- * `application_id` is 1415008852 (`TWRT`), and its `user_version` is the version of our schema.
- * A database with anything else in it is refused and left unchanged.
+ * The databases belong to the store: the `application_id` of that of the tokens is 1415008852 (`TWRT`), and
+ * its `user_version` holds the version of our schema. A database with anything else in it is refused and
+ * left unchanged.
+ *
+ * `usage` and `leases` have databases of their own, because a write to that of the tokens would make every
+ * process evict its cached tokens. A loss of power may cost the last counts of `usage`
+ * (`synchronous=NORMAL`); what `leases` granted stays granted. The time of the machine decides whether a
+ * window has ended. If their file is removed or replaced while it is open, their calls reject with
+ * `store_corrupt` until the store is opened again.
  *
  * @example
- * const store = SqliteTokenStore.open('tokens.db');
+ * const store = SqliteTokenStore.open('data');
  * await store.insert(record);
  * await store.close();
  */
-export class SqliteTokenStore implements TokenStore {
+export class SqliteTokenStore implements EngineStore {
   readonly local = true;
   readonly #rows: RowReader;
-  readonly #connection: Connection;
-  readonly #checkpoints: Checkpoints;
-  readonly #writes: WriteQueue;
+  readonly #parts: Parts;
   readonly #watches = new Set<() => void>();
-  /** Changes on this connection after which the changed record was forgotten. */
-  #forgotten = 0;
 
-  private constructor(pathOrHandle: string | SqliteHandle, rows: RowReader) {
-    this.#rows = rows;
-    this.#connection = new Connection(pathOrHandle, (id, changes) => {
-      rows.forget(id);
-      this.#forgotten += changes;
-    });
-    this.#checkpoints = new Checkpoints(this.#connection);
-    this.#writes = new WriteQueue(this.#connection, this.#checkpoints);
+  private constructor(parts: Parts) {
+    this.#rows = parts.rows;
+    this.#parts = parts;
   }
 
   /**
-   * Opens a database and brings its schema up to date.
+   * Opens the database of the tokens and brings its schema up to date.
    *
-   * A path is opened with `node:sqlite`; a missing file is created for its owner alone (mode 0600).
-   * `':memory:'` is a database that ends with the store. A handle that you pass in gets our pragmas,
-   * among them a `busy_timeout` of 2 ms, and stays open when the store is closed.
+   * A folder holds `tokens.db`, `usage.db` and `leases.db`, which are opened with `node:sqlite`; what is
+   * missing is created for its owner alone (modes 0700 and 0600), the last two on their first use.
+   * `':memory:'` is a store that ends with the process. Handles that you pass in get our pragmas, among them
+   * a `busy_timeout` of 2 ms, and stay open when the store is closed. Each needs a database of its own; one
+   * handle alone is for the tokens.
    *
-   * @throws {TokenError} `invalid_options` if this Node.js has no `node:sqlite`, the database
-   * belongs to something else, a later version has changed its schema in a way that this one cannot use
-   * (added columns and indexes are fine), or an option is invalid;
-   * `store_unavailable` if it does not open
+   * @throws {TokenError} `invalid_options` if this Node.js has no `node:sqlite`, the path is a file, a
+   * database belongs to something else, a later version has changed its schema in a way that this one cannot
+   * use (added columns and indexes are fine), or an option is invalid; `store_unavailable` if it does not
+   * open
    * @example
-   * SqliteTokenStore.open('/var/lib/acme/tokens.db');
+   * SqliteTokenStore.open('/var/lib/acme');
    * SqliteTokenStore.open(new Database('tokens.db')); // better-sqlite3
+   * SqliteTokenStore.open({ tokens: new Database('tokens.db'), usage: new Database('usage.db') });
    */
   static open(
-    pathOrHandle: string | SqliteHandle,
+    place:
+      | string
+      | SqliteHandle
+      | {
+          readonly tokens: SqliteHandle;
+          readonly usage?: SqliteHandle | undefined;
+          readonly leases?: SqliteHandle | undefined;
+        },
     options: SqliteStoreOptions = {},
   ): SqliteTokenStore {
-    checkOpenable(pathOrHandle);
     const rows = new RowReader(options);
-    return guarded(() => new SqliteTokenStore(pathOrHandle, rows), NOT_OPENED);
+    return guarded(() => new SqliteTokenStore(partsOf(placesOf(place), rows)), NOT_OPENED);
+  }
+
+  /**
+   * Opens a file of tokens of any name, such as a backup. The counts are in the folder beside it.
+   *
+   * @internal
+   */
+  static openFile(tokens: string): SqliteTokenStore {
+    const rows = new RowReader({});
+    return guarded(() => new SqliteTokenStore(partsOf(placesBeside(tokens), rows)), NOT_OPENED);
+  }
+
+  /**
+   * Counts how tokens are used.
+   *
+   * @throws {TokenError} `invalid_options` if the store was opened over handles, and none is for it
+   */
+  get usage(): EngineStore['usage'] {
+    if (this.#parts.usage === undefined) throw withoutHandle('usage');
+    return this.#parts.usage;
+  }
+
+  /**
+   * Counts the uses of limited tokens.
+   *
+   * @throws {TokenError} `invalid_options` if the store was opened over handles, and none is for it
+   */
+  get leases(): EngineStore['leases'] {
+    if (this.#parts.leases === undefined) throw withoutHandle('leases');
+    return this.#parts.leases;
+  }
+
+  /**
+   * Returns the tokens in a transaction that you have begun on a handle: the one that the store was opened
+   * with, or another connection to the same file. Writes nothing in the background, and retries nothing.
+   * After a write that failed, it refuses all calls: roll back then.
+   *
+   * @throws {TokenError} `invalid_options` if it is not a handle
+   * @example
+   * handle.exec('BEGIN IMMEDIATE');
+   * await tokens.in(handle).issue({ account: 'ada', scopes });
+   * handle.exec('COMMIT');
+   */
+  in(handle: SqliteHandle): EngineStore {
+    const inside = new SqliteTokenStore({ ...this.#parts, writes: new Transaction(handle) });
+    return storeInTransaction(inside);
   }
 
   async insert(record: TokenRecord): Promise<void> {
-    const inserted = await this.#writes.run('insert', toValues(record));
+    const inserted = await this.#parts.writes.run('insert', toValues(record));
     if (inserted === 0) throw new TokenError('id_taken', 'this id is taken');
   }
 
@@ -168,9 +222,11 @@ export class SqliteTokenStore implements TokenStore {
    */
   #stateIn({ handle, serial }: Opened, [version, changes]: readonly unknown[]): string | undefined {
     const { isTransaction, inTransaction } = handle;
+    const { connection } = this.#parts;
     // A store leaves no transaction open on a handle of its own.
-    const isOpen = isTransaction ?? inTransaction ?? this.#connection.isShared;
-    return isOpen ? undefined : `${serial} ${version} ${Number(changes) - this.#forgotten}`;
+    const isOpen = isTransaction ?? inTransaction ?? connection.isShared;
+    if (isOpen || serial === undefined) return undefined;
+    return `${serial} ${version} ${Number(changes) - connection.forgotten}`;
   }
 
   #findMany({ statements }: Opened, ids: readonly TokenId[]): (TokenRecord | undefined)[] {
@@ -184,7 +240,7 @@ export class SqliteTokenStore implements TokenStore {
   }
 
   #read<Result>(work: (opened: Opened) => Result): Result | Promise<Result> {
-    return readNow(() => work(this.#connection.checkedQuickly()));
+    return readNow(() => work(this.#parts.writes.checkedQuickly()));
   }
 
   async page(query: PageQuery): Promise<TokenRecord[]> {
@@ -224,18 +280,18 @@ export class SqliteTokenStore implements TokenStore {
 
   async replace(next: TokenRecord, version = next.version - 1): Promise<boolean> {
     const values = [...toValues(next).slice(2), next.id, next.account, version];
-    return (await this.#writes.run('replace', values)) > 0;
+    return (await this.#parts.writes.run('replace', values)) > 0;
   }
 
   async revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean> {
     const values = [at.getTime(), id, account, version ?? null];
-    return (await this.#writes.run('revoke', values)) > 0;
+    return (await this.#parts.writes.run('revoke', values)) > 0;
   }
 
   async revokeAll(account: string, at: Date, limit: number): Promise<number> {
     let count = 0;
     await this.#inSteps(limit, async (most) => {
-      const changed = await this.#writes.run('revokeAll', [at.getTime(), account, most]);
+      const changed = await this.#parts.writes.run('revokeAll', [at.getTime(), account, most]);
       count += changed;
       return { changed, isLast: changed < most };
     });
@@ -246,7 +302,7 @@ export class SqliteTokenStore implements TokenStore {
     const before = now.getTime() - minAgeMs;
     return this.#remove(limit, {
       find: ({ ended }, most) => ended.all(before, most),
-      remove: (ids) => this.#writes.run('purge', [ids, before]),
+      remove: (ids) => this.#parts.writes.run('purge', [ids, before]),
     });
   }
 
@@ -255,7 +311,7 @@ export class SqliteTokenStore implements TokenStore {
     const holder = [account, root ?? null];
     return this.#remove(limit, {
       find: ({ prunable }, most) => prunable.all(...holder, time, ...holder, most),
-      remove: (ids) => this.#writes.run('prune', [ids, time]),
+      remove: (ids) => this.#parts.writes.run('prune', [ids, time]),
     });
   }
 
@@ -303,7 +359,7 @@ export class SqliteTokenStore implements TokenStore {
 
   /** Without pauses, others would hardly ever find the lock free, and the log would not get shorter. */
   async #pause(): Promise<void> {
-    const run = this.#checkpoints.running();
+    const run = this.#parts.checkpoints.running();
     if (run === undefined) return delay(STEP_PAUSE_MS);
     return Promise.race([run, idleDelay(MAX_PAUSE_MS)]);
   }
@@ -313,7 +369,7 @@ export class SqliteTokenStore implements TokenStore {
    * reads that count every 25 ms. It does not say what changed, so each hint is `'all'`.
    */
   async watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe> {
-    const stop = watchCommits(this.#connection, () => onChange('all'));
+    const stop = watchCommits(this.#parts.connection, () => onChange('all'));
     const end = () => {
       stop();
       this.#watches.delete(end);
@@ -324,23 +380,64 @@ export class SqliteTokenStore implements TokenStore {
 
   /**
    * Looks for writes that do not wait for the disk, for a file that is not in WAL mode, and for one that
-   * was removed or replaced. With `full` also for damage: that reads the whole file, some seconds for a
-   * gigabyte, in which this process does nothing else.
+   * was removed or replaced; in the databases of `usage` and `leases`, if they have been made, for what keeps
+   * them from being used. With `full` also for damage: that reads the whole file of the tokens, some seconds
+   * for a gigabyte, in which this process does nothing else.
    */
   async doctor(options: DoctorOptions = {}): Promise<StoreFinding[]> {
-    return guarded(() => examine(this.#connection, options));
+    const { connection, usage, leases } = this.#parts;
+    const found = guarded(() => examine(connection, options));
+    return [
+      ...found,
+      ...(await examinePart('usage', async () => usage?.doctor() ?? [])),
+      ...(await examinePart('leases', async () => leases?.doctor() ?? [])),
+    ];
   }
 
   async close(): Promise<void> {
+    const { usage, leases } = this.#parts;
+    const closing = [this.#closeTokens(), usage?.close(), leases?.close()];
+    for (const each of await Promise.allSettled(closing)) {
+      if (each.status === 'rejected') throw each.reason;
+    }
+  }
+
+  async #closeTokens(): Promise<void> {
+    const { connection, checkpoints, writes } = this.#parts;
     for (const end of this.#watches) end();
-    const idle = this.#writes.idle();
+    const idle = writes.idle();
     // Without writes that wait or a checkpoint, the file is closed when this returns.
     if (idle !== undefined) await idle;
-    const run = this.#checkpoints.running();
+    const run = checkpoints.running();
     if (run !== undefined) await run;
-    this.#checkpoints.close();
-    guarded(() => this.#connection.close());
+    checkpoints.close();
+    guarded(() => connection.close());
   }
+}
+
+/** What a store is made of. */
+interface Parts {
+  readonly rows: RowReader;
+  readonly connection: Connection;
+  readonly checkpoints: Checkpoints;
+  /** Makes the calls about records: in a transaction of the host, on its handle. */
+  readonly writes: Pick<WriteQueue, 'checkedQuickly' | 'run' | 'idle'>;
+  /** Absent if the host gave no handle for it. */
+  readonly usage: SqliteUsage | undefined;
+  readonly leases: SqliteLeases | undefined;
+}
+
+function partsOf({ tokens, usage, leases }: Places, rows: RowReader): Parts {
+  const connection = new Connection(tokens, (id) => rows.forget(id));
+  const checkpoints = new Checkpoints(connection);
+  return {
+    rows,
+    connection,
+    checkpoints,
+    writes: new WriteQueue(connection, checkpoints),
+    usage: usage === undefined ? undefined : new SqliteUsage(usage),
+    leases: leases === undefined ? undefined : new SqliteLeases(leases),
+  };
 }
 
 const STEP_PAUSE_MS = 1;

@@ -3,84 +3,56 @@ import type { StoreFinding } from '../../ports/token-store.ts';
 import { systemClock } from '../../time/clock.ts';
 import { type LeaseRow, leaseRow, slotOf, summedLeases } from '../shared/lease-rows.ts';
 import { cellsOf, changesIn, returnArrays, type SqliteHandle } from './client.ts';
-import { examineLeases } from './lease-doctor.ts';
-import { SideDatabase, type SideSchema } from './side-database.ts';
+import { examineLeases } from './doctor.ts';
+import { type Schema, sideNames } from './schema.ts';
+import { SideDatabase } from './side-database.ts';
+
+type Statements = ReturnType<typeof prepare>;
 
 /**
- * Counts the uses of limited tokens in an SQLite database of its own, for all processes on one machine: a
- * write to the file of the tokens would make every process evict its cached tokens.
- *
- * What was granted stays granted: each call is on disk before its promise resolves (`synchronous=FULL`).
- * Calls of one turn of the event loop share one transaction. A write waits up to 1.5 s for another process,
- * by a timer, and then rejects with `store_unavailable`. If the file is removed or replaced while it is
- * open, calls reject with `store_corrupt` until it is opened again: others may count in a new file. The
- * time of the machine decides whether a window has ended.
- *
- * @example
- * const limits = { store: SqliteLeaseStore.open('leases.db') };
- * const store = SqliteTokenStore.open('tokens.db');
- * const tokens = new TokenService({ store, keys, prefix: 'acme', limits });
+ * Counts the uses of limited tokens, in a database of its own. What was granted stays granted: each call is on
+ * disk before its promise resolves (`synchronous=FULL`). The time of the machine decides whether a window
+ * has ended.
  */
-export class SqliteLeaseStore implements LeaseStore {
-  readonly #database: SideDatabase;
-  readonly #statements: ReturnType<typeof prepare>;
+export class SqliteLeases implements LeaseStore {
+  readonly #database: SideDatabase<Statements>;
 
-  private constructor(database: SideDatabase) {
-    this.#database = database;
-    this.#statements = prepare(database.handle);
-  }
-
-  /**
-   * Opens a database and makes its table if it is empty.
-   *
-   * A path is opened with `node:sqlite`; a missing file is created for its owner alone (mode 0600).
-   * `':memory:'` is a database that ends with the store. A handle that you pass in gets our pragmas and
-   * stays open when the store is closed.
-   *
-   * @throws {TokenError} `invalid_options` if this Node.js has no `node:sqlite`, or the database holds
-   * something else, such as tokens; `store_unavailable` if it does not open
-   * @example
-   * SqliteLeaseStore.open('/var/lib/acme/leases.db');
-   */
-  static open(pathOrHandle: string | SqliteHandle): SqliteLeaseStore {
-    return new SqliteLeaseStore(SideDatabase.open(pathOrHandle, LEASES));
+  /** @throws {TokenError} `invalid_options` if a handle is one of a database that holds something else */
+  constructor(place: string | SqliteHandle) {
+    this.#database = new SideDatabase(place, LEASES, prepare);
   }
 
   async take(wants: readonly LeaseWant[]): Promise<number[]> {
     const rows = wants.map(leaseRow);
     if (rows.length === 0) return [];
-    return this.#database.write(() => {
+    return this.#database.write((statements) => {
       const now = systemClock.now().getTime();
-      return rows.map((row) => this.#takeOne(row, now));
+      return rows.map((row) => takeOne(statements, row, now));
     });
-  }
-
-  #takeOne({ key, slot, window, wanted, limit, from, until }: LeaseRow, now: number): number {
-    if (now < from || until <= now) return 0;
-    const values = [key, slot, window, wanted, wanted, limit, until];
-    const row = this.#statements.take.get(...values, ...Array<number>(TIME_PARAMETERS).fill(now));
-    return Number(cellsOf(row)[0]);
   }
 
   async giveBack(leases: readonly UnspentLease[]): Promise<void> {
     const given = summedLeases(leases);
     if (given.length === 0) return;
-    await this.#database.write(() => {
+    await this.#database.write(({ giveBack }) => {
       for (const { key, window, amount } of given) {
-        this.#statements.giveBack.run(amount, key, slotOf(window), window);
+        giveBack.run(amount, key, slotOf(window), window);
       }
     });
   }
 
   async purge(before: Date, limit: number): Promise<number> {
-    return this.#database.write(() => {
+    if (!this.#database.exists) return 0;
+    return this.#database.write(({ purge }) => {
       const ended = Math.min(before.getTime(), systemClock.now().getTime());
-      return changesIn(this.#statements.purge.run(ended, limit));
+      return changesIn(purge.run(ended, limit));
     });
   }
 
+  /** Looks for what slows the file down, and rejects if it cannot be read. Makes none. */
   async doctor(): Promise<StoreFinding[]> {
-    return this.#database.read(() => examineLeases(this.#database.handle, BY_END));
+    if (!this.#database.exists) return [];
+    return this.#database.read((_, handle) => examineLeases(handle, BY_END));
   }
 
   async close(): Promise<void> {
@@ -90,12 +62,12 @@ export class SqliteLeaseStore implements LeaseStore {
 
 const BY_END = 'leases_by_end';
 
-const LEASES: SideSchema = {
-  holds: 'leases',
+const LEASES: Schema = {
+  ...sideNames('leases'),
   // `TWLS`
   applicationId: 0x54574c53,
-  version: 1,
-  synchronous: 'FULL',
+  table: 'leases',
+  columns: ['lease_key', 'slot', 'period', 'granted', 'latest', 'most', 'ends_at'],
   create: (handle) =>
     handle.exec(`
       CREATE TABLE leases (
@@ -110,7 +82,20 @@ const LEASES: SideSchema = {
       ) STRICT, WITHOUT ROWID;
       CREATE INDEX ${BY_END} ON leases (ends_at);
     `),
+  steps: [],
+  pragmas: ['synchronous = FULL'],
 };
+
+function takeOne(
+  { take }: Statements,
+  { key, slot, window, wanted, limit, from, until }: LeaseRow,
+  now: number,
+): number {
+  if (now < from || until <= now) return 0;
+  const values = [key, slot, window, wanted, wanted, limit, until];
+  const row = take.get(...values, ...Array<number>(TIME_PARAMETERS).fill(now));
+  return Number(cellsOf(row)[0]);
+}
 
 /** How many parameters of `take` are the time. */
 const TIME_PARAMETERS = 4;

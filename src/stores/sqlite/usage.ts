@@ -1,5 +1,5 @@
 import { MAX_COUNTED_SCOPES, SQLITE_STEP } from '../../bounds.ts';
-import type { ScanQuery } from '../../ports/token-store.ts';
+import type { ScanQuery, StoreFinding } from '../../ports/token-store.ts';
 import {
   type CountedTokens,
   OTHER_SCOPES,
@@ -9,73 +9,37 @@ import {
   type UsageTotals,
   type UsedScope,
 } from '../../ports/usage-store.ts';
+import { systemClock } from '../../time/clock.ts';
 import type { TokenId } from '../../token/record.ts';
 import { stepOf, totalsIn } from '../shared/usage-rows.ts';
 import { cellsOf, changesIn, returnArrays, type SqliteHandle } from './client.ts';
+import { type Schema, sideNames } from './schema.ts';
 import { SideDatabase } from './side-database.ts';
-import { USAGE } from './usage-schema.ts';
 
 type Statements = ReturnType<typeof prepare>;
 
 /**
- * Stores how tokens are used in an SQLite database of its own: a write to the file of the tokens would
- * make every process evict its cached tokens.
- *
- * A write waits up to 1.5 s for another process, by a timer, and then rejects with `store_unavailable`.
- * Counts survive the end of the process, but a loss of power may cost the last of them
- * (`synchronous=NORMAL`). If the file is removed or replaced while it is open, calls reject with
- * `store_corrupt` until it is opened again.
- *
- * @example
- * const store = SqliteUsageStore.open('usage.db');
- * await store.add([{ id: token.id, refusals: 1 }]);
- * await store.close();
+ * Counts how tokens are used, in a database of its own. Counts survive the end of the process, but a loss of
+ * power may cost the last of them (`synchronous=NORMAL`).
  */
-export class SqliteUsageStore implements UsageStore {
-  readonly #database: SideDatabase;
-  readonly #statements: Statements;
+export class SqliteUsage implements UsageStore {
+  readonly #database: SideDatabase<Statements>;
 
-  private constructor(database: SideDatabase) {
-    this.#database = database;
-    this.#statements = prepare(database.handle);
-  }
-
-  /**
-   * Opens a database and makes its tables if it is empty.
-   *
-   * A path is opened with `node:sqlite`; a missing file is created for its owner alone (mode 0600).
-   * `':memory:'` is a database that ends with the store. A handle that you pass in gets our pragmas and
-   * stays open when the store is closed.
-   *
-   * @throws {TokenError} `invalid_options` if this Node.js has no `node:sqlite`, or the database holds
-   * something else, such as tokens; `store_unavailable` if it does not open
-   * @example
-   * SqliteUsageStore.open('/var/lib/acme/usage.db');
-   */
-  static open(pathOrHandle: string | SqliteHandle): SqliteUsageStore {
-    return new SqliteUsageStore(SideDatabase.open(pathOrHandle, USAGE));
+  /** @throws {TokenError} `invalid_options` if a handle is one of a database that holds something else */
+  constructor(place: string | SqliteHandle) {
+    this.#database = new SideDatabase(place, USAGE, prepare);
   }
 
   async add(batch: readonly UsageDelta[]): Promise<void> {
-    if (batch.length > 0) await this.#database.write(() => batch.forEach(this.#addOne));
+    if (batch.length === 0) return;
+    await this.#database.write((statements) => {
+      for (const delta of batch) addOne(statements, delta);
+    });
   }
-
-  readonly #addOne = (delta: UsageDelta): void => {
-    const { addUses, insertUses, addRefusals } = this.#statements;
-    const { id, scope } = delta;
-    if (scope === undefined) {
-      addRefusals.run(id, delta.refusals);
-      return;
-    }
-    const { uses } = delta;
-    const lastUsedAt = delta.lastUsedAt.getTime();
-    const changes = changesIn(addUses.run(uses, lastUsedAt, id, scope));
-    if (changes === 0) insertUses.run(id, id, scope, uses, lastUsedAt);
-  };
 
   async read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]> {
     const asked = JSON.stringify(ids);
-    const rows = await this.#database.read(() => this.#statements.read.all(asked, asked));
+    const rows = await this.#database.read(({ read }) => read.all(asked, asked));
     const found = new Map<number, { refusals: number; scopes: UsedScope[] }>();
     for (const row of rows) {
       const [index, scope, count, lastUsedAt] = cellsOf(row);
@@ -89,7 +53,7 @@ export class SqliteUsageStore implements UsageStore {
 
   async totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]> {
     const asked = JSON.stringify(ids);
-    const rows = await this.#database.read(() => this.#statements.totals.all(asked));
+    const rows = await this.#database.read(({ totals }) => totals.all(asked));
     const found = new Map<number, UsageTotals>();
     for (const row of rows) {
       const [index, uses, lastUsedAt, refusals] = cellsOf(row).map(numberOrNull);
@@ -103,16 +67,16 @@ export class SqliteUsageStore implements UsageStore {
   async forget(ids: readonly TokenId[]): Promise<void> {
     for (let start = 0; start < ids.length; start += SQLITE_STEP) {
       const asked = JSON.stringify(ids.slice(start, start + SQLITE_STEP));
-      await this.#database.write(() => {
-        this.#statements.forgetUses.run(asked);
-        this.#statements.forgetRefusals.run(asked);
+      await this.#database.write(({ forgetUses, forgetRefusals }) => {
+        forgetUses.run(asked);
+        forgetRefusals.run(asked);
       });
     }
   }
 
   async scan({ after = '', limit }: ScanQuery): Promise<CountedTokens> {
-    const rows = await this.#database.read(() =>
-      this.#statements.scan.all(after, limit, after, limit, limit),
+    const rows = await this.#database.read(({ scan }) =>
+      scan.all(after, limit, after, limit, limit),
     );
     return stepOf(
       rows.map((row) => String(cellsOf(row)[0])),
@@ -121,14 +85,59 @@ export class SqliteUsageStore implements UsageStore {
   }
 
   async since(): Promise<Date> {
-    return new Date(
-      await this.#database.read(() => Number(cellsOf(this.#statements.since.get())[0])),
-    );
+    return new Date(await this.#database.read(({ since }) => Number(cellsOf(since.get())[0])));
+  }
+
+  /** Rejects if the file cannot be read. Makes none. */
+  async doctor(): Promise<StoreFinding[]> {
+    if (this.#database.exists) await this.since();
+    return [];
   }
 
   async close(): Promise<void> {
     await this.#database.close();
   }
+}
+
+const USAGE: Schema = {
+  ...sideNames('usage'),
+  // `TWUS`
+  applicationId: 0x54575553,
+  table: 'uses',
+  columns: ['id', 'scope', 'uses', 'last_used_at'],
+  create(handle) {
+    handle.exec(`
+      CREATE TABLE uses (
+        id TEXT NOT NULL,
+        scope TEXT NOT NULL,
+        uses INTEGER NOT NULL,
+        last_used_at INTEGER NOT NULL,
+        PRIMARY KEY (id, scope)
+      ) STRICT, WITHOUT ROWID;
+      CREATE TABLE refusals (
+        id TEXT NOT NULL PRIMARY KEY,
+        refusals INTEGER NOT NULL
+      ) STRICT, WITHOUT ROWID;
+      CREATE TABLE counted_since (
+        since INTEGER NOT NULL
+      ) STRICT;
+      INSERT INTO counted_since VALUES (${systemClock.now().getTime()});
+    `);
+  },
+  steps: [],
+  pragmas: ['synchronous = NORMAL'],
+};
+
+function addOne({ addUses, insertUses, addRefusals }: Statements, delta: UsageDelta): void {
+  const { id, scope } = delta;
+  if (scope === undefined) {
+    addRefusals.run(id, delta.refusals);
+    return;
+  }
+  const { uses } = delta;
+  const lastUsedAt = delta.lastUsedAt.getTime();
+  const changes = changesIn(addUses.run(uses, lastUsedAt, id, scope));
+  if (changes === 0) insertUses.run(id, id, scope, uses, lastUsedAt);
 }
 
 function usedScope(scope: unknown, uses: unknown, lastUsedAt: unknown): UsedScope {

@@ -22,6 +22,11 @@ export class WriteQueue {
     this.#checkpoints = checkpoints;
   }
 
+  /** The open database, for a call that only reads. */
+  checkedQuickly(): Opened {
+    return this.#connection.checkedQuickly();
+  }
+
   /** Resolves to the number of changed records, once the change is on the disk. */
   run(verb: WriteVerb, values: readonly SqliteValue[]): Promise<number> {
     return this.#queue.run({ verb, values });

@@ -3,17 +3,16 @@
 // usage counts when it is stopped.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import { loadKeys } from '../../../src/app/server/files/key-file.ts';
 import { FORMATS } from '../../../src/app/server/settings.ts';
 import { bearerGuard, sendResponse } from '../../../src/http/index.ts';
 import { TokenService } from '../../../src/index.ts';
-import { SqliteTokenStore, SqliteUsageStore } from '../../../src/stores/sqlite/index.ts';
+import { SqliteTokenStore } from '../../../src/stores/sqlite/index.ts';
 
 const [, , data = '', format = ''] = process.argv;
 const tokens = new TokenService({
-  store: SqliteTokenStore.open(join(data, 'tokens.db')),
-  usage: { store: SqliteUsageStore.open(join(data, 'usage.db')) },
+  store: SqliteTokenStore.open(data),
+  usage: true,
   keys: loadKeys(data),
   prefix: 'tw',
   foreign: format === '' ? [] : FORMATS.read([format], 'format'),

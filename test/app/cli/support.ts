@@ -51,7 +51,7 @@ export function serviceOn(
   data: string,
   options: Pick<TokenServiceOptions, 'reveal' | 'foreign'> = {},
 ): TokenService {
-  const store = SqliteTokenStore.open(join(data, 'tokens.db'));
+  const store = SqliteTokenStore.open(data);
   const tokens = new TokenService({ store, keys: loadKeys(data), prefix: 'tw', ...options });
   onTestFinished(() => tokens.close());
   return tokens;

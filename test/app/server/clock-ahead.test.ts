@@ -5,7 +5,7 @@ import { type Log, SILENT_LOG, TEXT_LOG, useLog } from '../../../src/app/server/
 import { partsOf } from '../../../src/app/server/parts.ts';
 import { ReloadableService } from '../../../src/app/server/reload.ts';
 import { readSettings, SERVE_SETTINGS } from '../../../src/app/server/settings.ts';
-import { MemoryLeaseStore, TokenService } from '../../../src/index.ts';
+import { MemoryTokenStore, TokenService } from '../../../src/index.ts';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
 import { manualClock } from '../../../src/testing/index.ts';
 import { DatedStore, K1, SCOPE } from '../../support.ts';
@@ -46,7 +46,7 @@ async function setUp(fastByDays: number, purgeAfter = '1d') {
     {
       ...lasting,
       service: { ...lasting.service, clock: { now } },
-      stores: { store, leases: new MemoryLeaseStore({ clock }), usage: undefined },
+      stores: { store, leases: new MemoryTokenStore({ clock }).leases, usage: undefined },
     },
     { keys: [K1], catalog: ScopeCatalog.from([SCOPE]) },
   );

@@ -14,7 +14,7 @@ const catalog = () => ['--catalog', filesOf({ 'catalog.json': body.scopes })('ca
 
 describe.skipIf(engines.length === 0).each(engines)('serve on %s', (engine) => {
   it('issues, lists and revokes tokens, and keeps them across a restart', async () => {
-    const { url, table, flags } = newStore(engine);
+    const { url, tables, flags } = newStore(engine);
     const data = newFolder();
     const settings = ['--data', data, ...flags, ...ACCOUNT];
     const first = await serve(settings);
@@ -25,7 +25,7 @@ describe.skipIf(engines.length === 0).each(engines)('serve on %s', (engine) => {
 
     const second = await serve(settings);
     const listed = await call(second, '/token');
-    const target = storeTarget({ store: url, table, data });
+    const target = storeTarget({ store: url, tables, data });
     const opened = await target.open();
     const keys = JSON.parse(readFileSync(join(data, 'keys.json'), 'utf8'));
     const tokens = new TokenService({ store: opened.store, keys, prefix: 'tw' });
@@ -40,7 +40,7 @@ describe.skipIf(engines.length === 0).each(engines)('serve on %s', (engine) => {
   });
 
   it('records usage next to the tokens, for all services and commands', async () => {
-    const { url, table, flags } = newStore(engine);
+    const { url, tables, flags } = newStore(engine);
     const data = newFolder();
     const gateway = ['--check', 'nginx', '--domain', 'acme.example'];
     const settings = ['--data', data, ...flags, ...ACCOUNT, ...gateway, ...catalog()];
@@ -59,7 +59,7 @@ describe.skipIf(engines.length === 0).each(engines)('serve on %s', (engine) => {
 
     const second = await serve(settings);
     const { data: usage } = (await call(second, `/token/${token.id}/usage`)).body;
-    const { name } = storeTarget({ store: url, table, data });
+    const { name } = storeTarget({ store: url, tables, data });
     expect(second.greeting).toContain(`usage     ${name}\n`);
     expect(usage).toMatchObject({ uses: 3, scopes: [{ scope: body.scopes[0], uses: 3 }] });
     const as = ['--data', data, ...flags, '--account', 'ada', '--json'];
@@ -200,13 +200,13 @@ describe.skipIf(single.length === 0).each(single)('serve on a %s that fails', (e
       hostname: '127.0.0.1',
       port: await listen(between),
     });
-    const [, , ...table] = flags;
+    const [, , ...tables] = flags;
     const service = await serve([
       '--data',
       newFolder(),
       '--store',
       there.href,
-      ...table,
+      ...tables,
       ...ACCOUNT,
     ]);
     expect((await call(service, '/token')).status).toBe(200);
@@ -258,10 +258,10 @@ describe('serve', () => {
   });
 
   it.skipIf(mariadb === undefined)('stops even if its database no longer answers', async () => {
-    const { url, table } = newStore('mariadb');
+    const { url, tables } = newStore('mariadb');
     const relay = await relayTo(Number(new URL(url).port));
     const through = url.replace(/:\d+\//, `:${relay.port}/`);
-    const settings = ['--data', newFolder(), '--store', through, '--table', table, ...ACCOUNT];
+    const settings = ['--data', newFolder(), '--store', through, '--tables', tables, ...ACCOUNT];
     const service = await serve(settings);
     expect((await call(service, '/token')).status).toBe(200);
 
@@ -273,7 +273,7 @@ describe('serve', () => {
 
 /** The flags of a store whose server hangs up on its first clients, like one that is starting. */
 async function downAtFirst(engine: Engine) {
-  const { url, table } = newStore(engine);
+  const { url, tables } = newStore(engine);
   const { port, host } = new URL(url);
   const refused = Promise.withResolvers<void>();
   let left = 2;
@@ -289,7 +289,7 @@ async function downAtFirst(engine: Engine) {
     near.pipe(far).pipe(near);
   });
   const through = url.replace(host, `127.0.0.1:${await listen(gate)}`);
-  return { flags: ['--store', through, '--table', table], refused: refused.promise };
+  return { flags: ['--store', through, '--tables', tables], refused: refused.promise };
 }
 
 /** A relay to a port. Once frozen, it forwards no data and closes no connection. */

@@ -14,16 +14,16 @@ export const sqlEngines = engines.filter((engine) => engine === 'postgres' || en
 /** A new store on the server of an engine. Its data is removed when the test ends. */
 export interface NewStore {
   readonly url: string;
-  readonly table: string;
+  readonly tables: string;
   /** The flags with which a command uses it. */
   readonly flags: readonly string[];
 }
 
 export function newStore(engine: Engine): NewStore {
   const url = servers[engine] ?? '';
-  const table = `cli_${randomBytes(6).toString('hex')}`;
-  onTestFinished(() => REMOVALS[engine](table));
-  return { url, table, flags: ['--store', url, '--table', table] };
+  const tables = `cli_${randomBytes(6).toString('hex')}`;
+  onTestFinished(() => REMOVALS[engine](tables));
+  return { url, tables, flags: ['--store', url, '--tables', tables] };
 }
 
 /** Runs SQL on the server of an engine. */
@@ -37,11 +37,11 @@ export async function runSql(engine: Engine, sql: string): Promise<void> {
   await pool.end();
 }
 
-const REMOVALS: Readonly<Record<Engine, (table: string) => Promise<void>>> = {
-  postgres: (table) =>
-    runSql('postgres', `DROP TABLE IF EXISTS ${table}, ${table}_usage, ${table}_leases`),
-  mariadb: (table) =>
-    runSql('mariadb', `DROP TABLE IF EXISTS ${table}, ${table}_usage, ${table}_leases`),
+const REMOVALS: Readonly<Record<Engine, (tables: string) => Promise<void>>> = {
+  postgres: (tables) =>
+    runSql('postgres', `DROP TABLE IF EXISTS ${tables}_tokens, ${tables}_usage, ${tables}_leases`),
+  mariadb: (tables) =>
+    runSql('mariadb', `DROP TABLE IF EXISTS ${tables}_tokens, ${tables}_usage, ${tables}_leases`),
   async redis(prefix) {
     const client = new Redis(servers.redis ?? '');
     await removeKeys(client, prefix);

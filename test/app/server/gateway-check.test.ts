@@ -12,7 +12,6 @@ import {
 } from '../../../src/app/server/gateway-check.ts';
 import {
   generateKey,
-  MemoryLeaseStore,
   MemoryTokenStore,
   type TokenLimits,
   TokenService,
@@ -98,7 +97,7 @@ describe('the check of a limited token', () => {
       store,
       keys: [generateKey()],
       prefix: 'acme',
-      limits: { store: new MemoryLeaseStore() },
+      limits: true,
     });
     const token = await limited.issue({ account: 'ada', scopes: [ORDERS], limits });
     const page = pageOf(check, undefined, {

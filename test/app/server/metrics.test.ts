@@ -9,7 +9,6 @@ import { optionalPackage } from '../../../src/app/server/optional-package.ts';
 import {
   generateKey,
   MemoryTokenStore,
-  MemoryUsageStore,
   type ServiceStats,
   type TokenId,
   TokenService,
@@ -122,7 +121,7 @@ describe('the metrics of a service', () => {
 
   it('time calls of the usage store separately', async () => {
     const { metrics, samples } = await setUp();
-    const store = new MemoryUsageStore();
+    const store = new MemoryTokenStore().usage;
     const usage = metrics.observedUsage(store);
     const id = '0'.repeat(22) as TokenId;
     await usage.add([{ id, refusals: 1 }]);

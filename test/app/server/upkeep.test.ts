@@ -3,7 +3,7 @@ import { type Log, SILENT_LOG, TEXT_LOG, useLog } from '../../../src/app/server/
 import { partsOf } from '../../../src/app/server/parts.ts';
 import { ReloadableService } from '../../../src/app/server/reload.ts';
 import { readSettings, SERVE_SETTINGS } from '../../../src/app/server/settings.ts';
-import { generateKey, MemoryLeaseStore, MemoryTokenStore } from '../../../src/index.ts';
+import { generateKey, MemoryTokenStore } from '../../../src/index.ts';
 import { manualClock } from '../../../src/testing/index.ts';
 import { newFolder } from '../cli/support.ts';
 
@@ -26,7 +26,7 @@ async function setUp(purgeAfter: number | 'off') {
     {
       ...lasting,
       service: { ...lasting.service, clock },
-      stores: { store, leases: new MemoryLeaseStore({ clock }), usage: undefined },
+      stores: { store, leases: new MemoryTokenStore({ clock }).leases, usage: undefined },
       purgeAfter,
     },
     { keys: [generateKey()], catalog: read.catalog },

@@ -6,7 +6,7 @@ import { loadKeys } from '../../../src/app/server/files/key-file.ts';
 import { storeTarget, withStore } from '../../../src/app/server/stores/open.ts';
 import { serviceStores } from '../../../src/app/server/stores/service-stores.ts';
 import { generateKey, TokenService } from '../../../src/index.ts';
-import { SqliteTokenStore, SqliteUsageStore } from '../../../src/stores/sqlite/index.ts';
+import { SqliteTokenStore } from '../../../src/stores/sqlite/index.ts';
 import { manualClock } from '../../../src/testing/index.ts';
 import type { TokenId } from '../../../src/token/record.ts';
 import {
@@ -102,7 +102,7 @@ describe('serve', () => {
 
   it('starts without usage if the usage file cannot be opened, and warns', async () => {
     const data = newFolder();
-    await SqliteTokenStore.open(join(data, 'usage.db')).close();
+    await SqliteTokenStore.openFile(join(data, 'usage.db')).close();
     const service = await serve(['--data', data, ...CHECKED]);
     const { id, value } = await issue(service);
 
@@ -126,10 +126,10 @@ describe('serve', () => {
     await check(other, value);
     const keys = JSON.parse(readFileSync(join(data, 'keys.json'), 'utf8'));
     const guard = new TokenService({
-      store: SqliteTokenStore.open(join(data, 'tokens.db')),
+      store: SqliteTokenStore.open(data),
       keys,
       prefix: 'tw',
-      usage: { store: SqliteUsageStore.open(join(data, 'usage.db')) },
+      usage: true,
     });
     expect(await guard.allows(value, { scope: STATUS })).toBe(true);
     await guard.close();
@@ -154,7 +154,7 @@ describe('a usage store that fails', () => {
   async function setUp() {
     const lines: string[] = [];
     const log = vi.spyOn(console, 'error').mockImplementation((line) => void lines.push(line));
-    const target = storeTarget({ store: undefined, table: undefined, data: newFolder() });
+    const target = storeTarget({ store: undefined, tables: undefined, data: newFolder() });
     const opened = await target.open();
     const { store, usage } = await serviceStores({ usage: 'on' }, target, opened);
     const tokens = new TokenService({
@@ -170,8 +170,7 @@ describe('a usage store that fails', () => {
   it('does not affect verification, and is logged separately', async () => {
     const { tokens, value, opened, lines, restore } = await setUp();
     expect((await tokens.verify(value, { scope: STATUS })).ok).toBe(true);
-    const usage = opened.usage.open() as SqliteUsageStore;
-    await usage.close();
+    await opened.store.usage.close?.();
 
     const verdict = await tokens.verify(value, { scope: STATUS });
     await tokens.close().catch(() => {});
@@ -305,9 +304,9 @@ describe('the commands on a store', () => {
     expect(purged.json).toMatchObject({ purged: 0, forgotten: 1 });
     expect(purged.notes).toMatch(/also removed the counts of 1 token that was gone before/);
     expect((await doctor('--full')).json.findings).toEqual([]);
-    const usage = SqliteUsageStore.open(join(data, 'usage.db'));
-    expect(await usage.read([id as TokenId])).toEqual([undefined]);
-    await usage.close();
+    const store = SqliteTokenStore.open(data);
+    expect(await store.usage.read([id as TokenId])).toEqual([undefined]);
+    await store.close();
   });
 
   it('keep the counts of existing tokens when they purge', async () => {
@@ -316,17 +315,17 @@ describe('the commands on a store', () => {
     const purged = await outcomeOf(['purge', '--data', data, '--older-than', '90d']);
 
     expect(purged.json).toMatchObject({ purged: 0, forgotten: 0 });
-    const usage = SqliteUsageStore.open(join(data, 'usage.db'));
-    expect((await usage.read([id as TokenId]))[0]?.scopes).toHaveLength(1);
-    await usage.close();
+    const store = SqliteTokenStore.open(data);
+    expect((await store.usage.read([id as TokenId]))[0]?.scopes).toHaveLength(1);
+    await store.close();
   });
 
   it.each(engines)('find and remove counts of removed tokens in %s', async (engine) => {
     const { flags } = newStore(engine);
     await run(['migrate', ...flags]);
-    const target = storeTarget({ store: flags[1], table: flags[3], data: '' });
-    await withStore(target, async ({ usage }) => {
-      await usage.open().add([{ id: 'x'.repeat(22) as TokenId, refusals: 3 }]);
+    const target = storeTarget({ store: flags[1], tables: flags[3], data: '' });
+    await withStore(target, async ({ store }) => {
+      await store.usage.add([{ id: 'x'.repeat(22) as TokenId, refusals: 3 }]);
     });
 
     const codes = async () => {
@@ -404,16 +403,17 @@ describe('token advise', () => {
     const data = newFolder();
     const past = manualClock(new Date(Date.now() - 100 * 86_400_000));
     const file = join(data, 'usage.db');
-    await SqliteUsageStore.open(file).close();
+    const store = SqliteTokenStore.open(data);
+    await store.usage.since?.();
     const database = new DatabaseSync(file);
     database.prepare('UPDATE counted_since SET since = ?').run(past.now().getTime());
     database.close();
     const tokens = new TokenService({
-      store: SqliteTokenStore.open(join(data, 'tokens.db')),
+      store,
       keys: loadKeys(data),
       prefix: 'tw',
       clock: past,
-      usage: { store: SqliteUsageStore.open(file) },
+      usage: true,
     });
     const { id, value } = await tokens.issue({ account: 'ada', scopes });
     past.advance(95 * 86_400);

@@ -3,7 +3,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import * as fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { fromFetch, ownForms } from '../../../src/http/request.ts';
-import { MemoryLeaseStore, TokenError, type TokenLimits } from '../../../src/index.ts';
+import { TokenError, type TokenLimits } from '../../../src/index.ts';
 import { covers, safeParseScope } from '../../../src/scope/index.ts';
 import { runs } from '../../laws.ts';
 import { ALL_METHODS, RecordingStore } from '../../support.ts';
@@ -429,7 +429,7 @@ const PROVOCATIONS: readonly Provocation[] = [
   { call: (good) => ({ ...good, headers: { ...good.headers, 'sec-fetch-site': 'cross-site' } }) },
   { before: ({ clock }) => clock.advance(31_536_000) },
   { before: limitedTo({ addresses: ['10.9.9.9'] }) },
-  { options: { limits: { store: new MemoryLeaseStore() } }, before: limitedTo({ uses: 1 }) },
+  { options: { limits: true }, before: limitedTo({ uses: 1 }) },
   { call: (good) => ({ ...good, headers: { ...good.headers, 'if-match': '"9"' } }) },
   { options: { maxBodyBytes: 1 } },
   { call: (good) => ({ ...good, path: `${good.path}?x=${'x'.repeat(9000)}` }) },

@@ -20,12 +20,7 @@ import {
   nextGuard,
   toNodeListener,
 } from '../../../src/http/index.ts';
-import {
-  MemoryLeaseStore,
-  MemoryTokenStore,
-  MemoryUsageStore,
-  type TokenLimits,
-} from '../../../src/index.ts';
+import { MemoryTokenStore, type TokenLimits } from '../../../src/index.ts';
 import { manualClock } from '../../../src/testing/index.ts';
 import { SCOPE, setUp as setUpService } from '../../support.ts';
 import { call, closeAll, portOf } from '../wire.ts';
@@ -41,12 +36,12 @@ const NEED = { scope: ANYTHING };
 
 async function setUp(limits: TokenLimits = { uses: 6 }) {
   const clock = manualClock();
-  const leases = new MemoryLeaseStore({ clock });
+  const leases = new MemoryTokenStore({ clock }).leases;
   const { tokens, store } = setUpService({
     clock,
     store: new MemoryTokenStore(),
     limits: { store: leases },
-    usage: { store: new MemoryUsageStore() },
+    usage: true,
     cache: { maxStaleMs: 1000 },
   });
   const guard = bearerGuard({ tokens, domain: 'shop.example' });

@@ -56,7 +56,7 @@ const PROGRAM = `
   import { setTimeout } from 'node:timers/promises';
   const [module, path, json] = process.argv.slice(1);
   const { SqliteTokenStore } = await import(module);
-  const store = SqliteTokenStore.open(path);
+  const store = SqliteTokenStore.openFile(path);
   const { digest, createdAt, expiresAt, ...record } = JSON.parse(json);
   const insert = (index) => store.insert({
     ...record,
@@ -83,7 +83,7 @@ async function until(isSo: () => boolean): Promise<void> {
 describe('the log of a SQLite store that opened its file by path', () => {
   it('is checkpointed in the background, earlier than a commit would do it', async () => {
     const [path, shared] = [newFile(), newFile()];
-    const store = SqliteTokenStore.open(path);
+    const store = SqliteTokenStore.openFile(path);
     const handle = new DatabaseSync(shared);
     const control = SqliteTokenStore.open(handle);
     await fillLog(path, store);
@@ -102,7 +102,7 @@ describe('the log of a SQLite store that opened its file by path', () => {
 
   it('is not checkpointed while it is short', async () => {
     const path = newFile();
-    const store = SqliteTokenStore.open(path);
+    const store = SqliteTokenStore.openFile(path);
     const before = sizeOf(path);
     await insertMany(store);
     await insertMany(store, RECORDS, RECORDS);
@@ -115,7 +115,7 @@ describe('the log of a SQLite store that opened its file by path', () => {
 
   it('stays short while many records are revoked and purged', async () => {
     const path = newFile();
-    const store = SqliteTokenStore.open(path);
+    const store = SqliteTokenStore.openFile(path);
     onTestFinished(() => store.close());
     for (let from = 0; from < 10_000; from += 1000) await insertMany(store, 1000, from);
     let longest = 0;
@@ -138,7 +138,7 @@ describe('the log of a SQLite store that opened its file by path', () => {
 
   it('is removed if the store is closed during a checkpoint', async () => {
     const path = newFile();
-    const store = SqliteTokenStore.open(path);
+    const store = SqliteTokenStore.openFile(path);
     await store.insert(newRecord('first'));
     const other = new DatabaseSync(path);
     other.exec('PRAGMA wal_autocheckpoint = 0');
@@ -148,7 +148,7 @@ describe('the log of a SQLite store that opened its file by path', () => {
     await store.close();
 
     expect(existsSync(`${path}-wal`)).toBe(false);
-    const again = SqliteTokenStore.open(path);
+    const again = SqliteTokenStore.openFile(path);
     expect(await again.revokeAll('acme', CREATED, 1000)).toBe(RECORDS + 1);
     await again.close();
   });
@@ -169,7 +169,7 @@ describe('a checkpoint in the background', () => {
     ['does nothing if another file replaced the index of the log', moved(2), false],
   ])('%s', async (_, change, isMade) => {
     const path = newFile();
-    const store = SqliteTokenStore.open(path);
+    const store = SqliteTokenStore.openFile(path);
     await fillLog(path, store);
     const connection = new Connection(path, () => {});
     const opened = connection.checked();

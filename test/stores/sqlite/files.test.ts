@@ -48,7 +48,7 @@ const FAULTS: [string, (path: string) => void][] = [
 ];
 
 async function setUp(path = newFile()) {
-  const store = opened(SqliteTokenStore.open(path));
+  const store = opened(SqliteTokenStore.openFile(path));
   await store.insert(record);
   return { path, store };
 }
@@ -56,7 +56,7 @@ async function setUp(path = newFile()) {
 /** A complete database that no process has open. */
 async function newDatabase(...records: (typeof record)[]): Promise<string> {
   const path = newFile();
-  const store = SqliteTokenStore.open(path);
+  const store = SqliteTokenStore.openFile(path);
   for (const each of records) await store.insert(each);
   await store.close();
   return path;
@@ -82,7 +82,7 @@ async function settle(path: string, store: SqliteTokenStore): Promise<void> {
 
 /** What another store finds when it opens the file now. */
 async function seenByOthers(path: string, id = record.id): Promise<unknown> {
-  const other = SqliteTokenStore.open(path);
+  const other = SqliteTokenStore.openFile(path);
   const [found] = await other.find([id]);
   await other.close();
   return found;
@@ -371,5 +371,5 @@ function countInProcess(path: string, labels: readonly string[]): string {
 }
 
 async function setUpSecond(path: string): Promise<SqliteTokenStore> {
-  return opened(SqliteTokenStore.open(path));
+  return opened(SqliteTokenStore.openFile(path));
 }

@@ -7,7 +7,7 @@ const URL_FLAG = { url: TEXT } as const;
 const REMOTE_FLAGS = { ...URL_FLAG, user: TEXT } as const;
 const STORE_FLAGS = {
   store: TEXT,
-  table: TEXT,
+  tables: TEXT,
   data: TEXT,
   keys: TEXT,
   prefix: TEXT,
@@ -52,7 +52,7 @@ const URL_ROW = row('--url URL', 'a service, such as http://127.0.0.1:8787', 'TO
 
 const STORE_HELP = rows([
   settingRow('store', 'the database, or sqlite:FILE'),
-  settingRow('table', 'its table'),
+  settingRow('tables', 'the beginning of the names of its tables'),
   settingRow(
     'data',
     'the data folder of serve, with its keys and, without --store, its SQLite file; default {default}',

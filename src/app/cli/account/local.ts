@@ -2,7 +2,6 @@ import { getUnixTime } from 'date-fns/getUnixTime';
 import { isTokenError } from '../../../errors.ts';
 import { toWire, toWireWithUse } from '../../../http/wire.ts';
 import { toWireAdvice, toWireFinding, toWireUsage } from '../../../http/wire-reports.ts';
-import type { LeaseStore } from '../../../ports/lease-store.ts';
 import type { ScopeCatalog } from '../../../scope/index.ts';
 import { TokenService } from '../../../service.ts';
 import type { Token, Verdict } from '../../../token/record.ts';
@@ -15,8 +14,8 @@ import {
   type StoreSettings,
   serviceOptions,
 } from '../../server/settings.ts';
+import { usageToRead } from '../../server/stores/counts.ts';
 import { storeTarget, withStore } from '../../server/stores/open.ts';
-import { usageToRead } from '../../server/stores/usage.ts';
 import { type CliError, inputError } from '../../terminal/errors.ts';
 import { InvalidValue, listAll, NotFound, type TokenClient, type Verification } from './index.ts';
 import { type TokenJson, toTokenJson, toUsedTokenJson, withoutValue } from './token-json.ts';
@@ -42,11 +41,9 @@ export async function withLocalClient<Result>(
   return withStore(target, async (opened) => {
     const { account, catalog } = settings;
     const isShown = settings.showsUse && settings.usage === 'on';
-    const counts = isShown ? await usageToRead(opened.usage, warn) : undefined;
-    const usage = counts && { store: sharedStore(counts) };
+    const usage = isShown && (await usageToRead(opened, warn)) !== undefined;
     const store = sharedStore(opened.store);
-    const limits = { store: sharedStore<LeaseStore>(opened.leases) };
-    const options = { ...serviceOptions(settings), store, usage, limits, keys, catalog };
+    const options = { ...serviceOptions(settings), store, usage, limits: true, keys, catalog };
     const tokens = new TokenService(options);
     try {
       return await use(localClient(tokens, account, target.name));

@@ -11,9 +11,17 @@ import { stepsOf } from '../../../records/steps.ts';
 import { isExpired } from '../../../token/record.ts';
 import { sealingKid } from '../../../values/value.ts';
 import { readSettings, type ServeSettings, STORE_SETTINGS } from '../../server/settings.ts';
+import { probeUsage } from '../../server/stores/counts.ts';
 import { goneTokens } from '../../server/stores/gone-tokens.ts';
-import { messageOf, type OpenStore, storeTarget, withStore } from '../../server/stores/open.ts';
-import { type UsageTarget, usageFault } from '../../server/stores/usage.ts';
+import {
+  COUNTS_LOST,
+  fileReason,
+  messageOf,
+  type OpenStore,
+  storeTarget,
+  withStore,
+} from '../../server/stores/open.ts';
+import { describeError } from '../../terminal/error-message.ts';
 import { count } from '../../terminal/layout.ts';
 import { command, findingsOutcome } from '../command.ts';
 import { STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
@@ -65,21 +73,24 @@ interface Examined {
 }
 
 async function examine(
-  { store, usage, leases }: OpenStore,
+  opened: OpenStore,
   settings: Pick<ServeSettings, 'usage'>,
   full: boolean,
 ): Promise<Examined> {
-  const found = await doctor(store, { full });
+  const { store } = opened;
+  const all = await doctor(store, { full });
+  const found = all.filter(({ part }) => part === undefined);
   const isMissing = found.some(({ code }) => code === 'schema_missing');
   // `migrate` makes all tables, so the finding about this one is enough.
   const isCounted = !isMissing && settings.usage !== 'off';
-  const counts = isCounted ? await usageFindings(usage) : undefined;
+  const counts = isCounted ? await usageFindings(opened, all) : undefined;
   const isReadable = counts?.since !== undefined;
-  const limits = isMissing ? [] : await leases.doctor();
+  const limits = isMissing ? [] : all.filter(({ part }) => part === 'leases');
   // These reads may fail because of a table that was already found to be unreadable.
-  const gone = full && isReadable ? await goneFindings(usage.open(), store).catch(() => []) : [];
+  const gone = full && isReadable ? await goneFindings(store.usage, store).catch(() => []) : [];
+  const parts = [...limits, ...(counts?.findings ?? [])].map((each) => withCure(each, opened));
   return {
-    findings: [...found, ...limits, ...(counts?.findings ?? []), ...gone],
+    findings: [...found, ...parts, ...gone],
     countedSince: counts?.since,
     keys: full ? await keysIn(store, found) : undefined,
   };
@@ -112,18 +123,44 @@ async function goneFindings(usage: UsageStore, store: TokenStore): Promise<Store
 
 /** Checks the counts of uses. A missing file is fine: nothing was counted yet. */
 async function usageFindings(
-  usage: UsageTarget,
+  opened: OpenStore,
+  all: readonly StoreFinding[],
 ): Promise<{ readonly findings: readonly StoreFinding[]; readonly since: Date | undefined }> {
-  if (usage.file !== undefined && !existsSync(usage.file))
-    return { findings: [], since: undefined };
-  const fault = await usageFault(usage);
-  if (fault === undefined) return { findings: [], since: await usage.open().since?.() };
-  const cure =
-    usage.file === undefined
-      ? 'tokenwright migrate makes the table if it is missing'
-      : 'Stop the service and move the file away; serve makes another one';
-  const message = `uses of tokens can be neither counted nor shown: ${fault}. ${cure}`;
-  return { findings: [{ code: 'usage_unusable', message }], since: undefined };
+  const found = all.filter(({ part }) => part === 'usage');
+  const { file } = opened.usage;
+  const isUnused = file !== undefined && !existsSync(file);
+  if (isUnused || found.length > 0) return { findings: found, since: undefined };
+  try {
+    await probeUsage(opened);
+    return { findings: [], since: await opened.store.usage.since?.() };
+  } catch (error) {
+    const message = `${UNREADABLE}: ${describeError(error)}`;
+    return { findings: [{ code: 'usage_unusable', message, part: 'usage' }], since: undefined };
+  }
+}
+
+const UNREADABLE = 'uses of tokens can be neither counted nor shown';
+
+const CURES = {
+  usage: {
+    file: 'Stop the service and move the file away; serve makes another one',
+    table: 'tokenwright migrate makes the table if it is missing',
+  },
+  leases: {
+    file: 'Stop the service and restore the file; without it, counts begin again',
+    table: undefined,
+  },
+};
+
+/** Names the place of counts that cannot be used, and says what to do. */
+function withCure(finding: StoreFinding, opened: OpenStore): StoreFinding {
+  const { code, message, part } = finding;
+  if (part === undefined || !code.endsWith('_unusable')) return finding;
+  const { name, file } = opened[part];
+  const [risk, ...reason] = message.split(': ');
+  const why = (file && fileReason(file, COUNTS_LOST)) ?? reason.join(': ');
+  const cure = CURES[part][file === undefined ? 'table' : 'file'];
+  return { code, message: `${risk}: ${name}: ${why}${cure === undefined ? '' : `. ${cure}`}` };
 }
 
 function noteOn({ kid, values, secrets }: KeyUse): string {

@@ -64,7 +64,7 @@ their own.`,
     },
     async run([file = ''], flags) {
       const settings = readSettings(STORE_SETTINGS, flags);
-      const target = storeTarget({ ...settings, table: undefined });
+      const target = storeTarget({ ...settings, tables: undefined });
       if (target.file === undefined) throw usageError(otherTools(settings.store));
       const source = target.file;
       requireSqlite();
@@ -98,8 +98,12 @@ stop the service, and run it again. At the end it compares both stores.`,
         value: 'URL',
         help: 'where they are to be; or TOKENWRIGHT_COPY_TO',
       },
-      'from-table': { type: 'string', value: 'NAME', help: 'the table, as for --table of serve' },
-      'to-table': { type: 'string', value: 'NAME', help: 'likewise in the target' },
+      'from-tables': {
+        type: 'string',
+        value: 'NAME',
+        help: 'its tables, as for --tables of serve',
+      },
+      'to-tables': { type: 'string', value: 'NAME', help: 'likewise in the target' },
     },
     json: '{ from, to, copied, updated, equal, conflicts, compared } where conflicts are ids, and compared is { records, missing, different, target }',
     exits: {
@@ -116,9 +120,9 @@ PostgreSQL at db.internal/acme; both are equal`,
       const from = endOf(
         'from',
         flags.from ?? readVariable('TOKENWRIGHT_COPY_FROM'),
-        flags['from-table'],
+        flags['from-tables'],
       );
-      const to = endOf('to', flags.to ?? readVariable('TOKENWRIGHT_COPY_TO'), flags['to-table']);
+      const to = endOf('to', flags.to ?? readVariable('TOKENWRIGHT_COPY_TO'), flags['to-tables']);
       if (from.place === to.place) {
         throw usageError('--from and --to are the same store: there is nothing to copy');
       }
@@ -139,21 +143,25 @@ interface CopyEnd {
   readonly place: string;
 }
 
-function endOf(flag: 'from' | 'to', given: string | undefined, table: string | undefined): CopyEnd {
+function endOf(
+  flag: 'from' | 'to',
+  given: string | undefined,
+  tables: string | undefined,
+): CopyEnd {
   if (given === undefined) {
     throw usageError(
       `--${flag} (TOKENWRIGHT_COPY_${flag.toUpperCase()}) is required; see tokenwright copy --help`,
     );
   }
   const store = /^[a-z+]+:/.test(given) ? given : `sqlite:${given}`;
-  const target = storeTarget({ store, table, data: '' });
-  return { target, place: placeOf(target, store, table) };
+  const target = storeTarget({ store, tables, data: '' });
+  return { target, place: placeOf(target, store, tables) };
 }
 
-function placeOf({ file }: StoreTarget, url: string, table = ''): string {
+function placeOf({ file }: StoreTarget, url: string, tables = ''): string {
   if (file === undefined) {
     const { engine, hosts, database } = parseStoreUrl(url);
-    return JSON.stringify([engine, hosts, database, table]);
+    return JSON.stringify([engine, hosts, database, tables]);
   }
   try {
     return realpathSync(file);

@@ -9,8 +9,8 @@ import type { ScopeCatalog } from '../../../scope/index.ts';
 import { readCatalog } from '../../server/files/catalog-files.ts';
 import { warn } from '../../server/logs/log.ts';
 import { readSettings, STORE_SETTINGS } from '../../server/settings.ts';
+import { usageToRead } from '../../server/stores/counts.ts';
 import { type OpenStore, storeTarget, withStore } from '../../server/stores/open.ts';
-import { usageToRead } from '../../server/stores/usage.ts';
 import { readFlag, wholeNumber } from '../../terminal/kinds.ts';
 import { count, listFindings, printable } from '../../terminal/layout.ts';
 import { withClient } from '../account/connect.ts';
@@ -175,19 +175,16 @@ broad and orphaned_scope.`,
 });
 
 /** A service for the upkeep of a store, with the counts of its tokens if there are any. */
-export async function serviceOf(
-  { store, usage: target }: OpenStore,
-  catalog?: ScopeCatalog,
-): Promise<TokenService> {
+export async function serviceOf(opened: OpenStore, catalog?: ScopeCatalog): Promise<TokenService> {
   const { TokenService } = await import('../../../index.ts');
-  const usage = target && (await usageToRead(target, warn));
+  const usage = await usageToRead(opened, warn);
   return new TokenService({
-    store,
+    store: opened.store,
     // Any key will do: no value is read or made.
     keys: [generateKey()],
     prefix: 'tw',
     ...(catalog && { catalog }),
-    ...(usage && { usage: { store: usage } }),
+    usage: usage !== undefined,
   });
 }
 

@@ -5,10 +5,10 @@ export const STORE_FLAGS = {
     value: 'URL',
     help: 'where the tokens are: postgres://, mysql://, mariadb://, redis://, rediss://, redis+cluster:// or sqlite:FILE. It holds a password: prefer TOKENWRIGHT_STORE',
   },
-  table: {
+  tables: {
     type: 'string',
     value: 'NAME',
-    help: 'the table; for Redis, the key prefix; or TOKENWRIGHT_TABLE',
+    help: 'what the names of the tables begin with; for Redis, the key prefix; or TOKENWRIGHT_TABLES',
   },
   data: {
     type: 'string',

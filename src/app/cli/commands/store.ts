@@ -4,6 +4,7 @@ import { stepsOf } from '../../../records/steps.ts';
 import { keyFileOf, readUsableKeys } from '../../server/files/key-file.ts';
 import { makeFolder } from '../../server/files/private-file.ts';
 import { readSettings, type ServeSettings, STORE_SETTINGS } from '../../server/settings.ts';
+import { probeUsage, usageFault, usageToRead } from '../../server/stores/counts.ts';
 import { goneTokens } from '../../server/stores/gone-tokens.ts';
 import {
   migrateFile,
@@ -12,7 +13,6 @@ import {
   storeTarget,
   withStore,
 } from '../../server/stores/open.ts';
-import { usageFault, usageToRead } from '../../server/stores/usage.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
 import { AGE, readFlag, TIME, wholeNumber } from '../../terminal/kinds.ts';
 import { count } from '../../terminal/layout.ts';
@@ -212,11 +212,11 @@ async function purge(
 }
 
 /** Removes counts that were left when the records of their tokens were removed. */
-async function forgetGone({ store, usage }: OpenStore): Promise<number> {
-  const counts = await usageToRead(usage, () => {});
+async function forgetGone(opened: OpenStore): Promise<number> {
+  const counts = await usageToRead(opened, () => {});
   const gone = new Set<TokenId>();
   if (counts === undefined) return 0;
-  for await (const ids of goneTokens(counts, store)) {
+  for await (const ids of goneTokens(counts, opened.store)) {
     await counts.forget(ids);
     for (const id of ids) gone.add(id);
   }
@@ -264,10 +264,11 @@ async function migrateFiles(
   const tokens = await migrateFile(file, async () => (await target.open()).close());
   const lines = [`${target.name}: the file ${FILE_STATES[tokens]}`];
   const states = [tokens];
-  await withStore(target, async ({ usage }) => {
-    if (usage.file === undefined || settings.usage === 'off') return;
-    const state = await migrateFile(usage.file, async () => void usage.open());
-    lines.push(`${usage.name}: the file ${FILE_STATES[state]}`);
+  await withStore(target, async (opened) => {
+    const { name, file } = opened.usage;
+    if (file === undefined || settings.usage === 'off') return;
+    const state = await migrateFile(file, () => probeUsage(opened));
+    lines.push(`${name}: the file ${FILE_STATES[state]}`);
     states.push(state);
   });
   const changed = states.some((state) => state !== 'current');
@@ -276,21 +277,19 @@ async function migrateFiles(
 
 /** Brings all tables up to date. Returns whether there was something to do. */
 async function migrate(
-  { store, usage, leases, migrate }: OpenStore,
+  opened: OpenStore,
   settings: Pick<ServeSettings, 'usage'>,
 ): Promise<boolean> {
+  const { store, migrate } = opened;
   if (migrate === undefined) return false;
   const isMissing = (await doctor(store)).some(({ code }) => code === 'schema_missing');
-  await migrate();
   // Removes nothing, and fails without the table.
-  const cannotLimit = await leases.purge(new Date(0), 1).then(
+  const cannotLimit = await store.leases.purge(new Date(0), 1).then(
     () => false,
     () => true,
   );
-  await leases.migrate();
-  if (settings.usage === 'off') return isMissing || cannotLimit;
-  const cannotCount = (await usageFault(usage)) !== undefined;
-  await usage.migrate();
+  const cannotCount = settings.usage !== 'off' && (await usageFault(opened)) !== undefined;
+  await migrate();
   return isMissing || cannotLimit || cannotCount;
 }
 

@@ -1,11 +1,9 @@
 import { isTokenError } from '../../../errors.ts';
 import { doctor, type TokenStore } from '../../../ports/token-store.ts';
-import type { UsageStore } from '../../../ports/usage-store.ts';
 import { withDeadline } from '../../../time/deadline.ts';
+import { probeLeases, probeUsage } from './counts.ts';
 import { MAX_CONNECT_MS } from './engines.ts';
-import type { TokenLeases } from './leases.ts';
-import { COUNTS_LOST, fileReason, messageOf, type StoreTarget } from './open.ts';
-import { probeUsage } from './usage.ts';
+import { COUNTS_LOST, fileReason, messageOf, type OpenStore, type StoreTarget } from './open.ts';
 
 const TOKENS_LOST = 'stop the service and restore it from a backup';
 
@@ -33,40 +31,19 @@ export async function diagnose(
   }
 }
 
-/** Like {@link diagnose}, for the usage store beside that of the tokens. */
-export async function diagnoseUsage(
+/** Like {@link diagnose}, for the counts of uses, or of those of limited tokens. */
+export async function diagnosePart(
+  part: 'usage' | 'leases',
   target: StoreTarget,
-  store: TokenStore,
-  { usage, file }: { readonly usage: UsageStore; readonly file: string | undefined },
+  opened: OpenStore,
 ): Promise<string | undefined> {
-  return diagnoseBeside(target, store, { file, probe: () => probeUsage(usage) });
-}
-
-/** Like {@link diagnose}, for the leases beside the store of the tokens. */
-export async function diagnoseLeases(
-  target: StoreTarget,
-  store: TokenStore,
-  leases: TokenLeases,
-): Promise<string | undefined> {
-  return diagnoseBeside(target, store, { file: leases.file, probe: () => leases.probe() });
-}
-
-interface Beside {
-  /** Absent in a database, which holds the tokens as well. */
-  readonly file: string | undefined;
-  /** @throws {TokenError} that says what is wrong */
-  probe(): Promise<void>;
-}
-
-async function diagnoseBeside(
-  target: StoreTarget,
-  store: TokenStore,
-  { file, probe }: Beside,
-): Promise<string | undefined> {
-  const shared = file === undefined ? await diagnose(target, store) : undefined;
+  const { file } = opened[part];
+  // A database holds the tokens as well.
+  const shared = file === undefined ? await diagnose(target, opened.store) : undefined;
   if (shared !== undefined) return shared;
+  const probe = part === 'usage' ? probeUsage : probeLeases;
   try {
-    await withDeadline(probe(), MAX_CONNECT_MS);
+    await withDeadline(probe(opened), MAX_CONNECT_MS);
     return file && fileReason(file, COUNTS_LOST);
   } catch (error) {
     const reason = file && fileReason(file, COUNTS_LOST);

@@ -1,10 +1,8 @@
 import type { Cluster, Redis } from 'ioredis';
-import type { TokenStore } from '../../../ports/token-store.ts';
+import type { EngineStore } from '../../../ports/engine-store.ts';
 import { optionalPackage } from '../optional-package.ts';
 import { IOREDIS_CLOSED } from './connect-errors.ts';
-import type { TokenLeasesOptions } from './leases.ts';
 import type { Address, EngineName } from './url.ts';
-import type { UsageTargetOptions } from './usage.ts';
 
 /** Calls of `tokenwright serve` that wait for a connection to MySQL. @bound */
 export const MAX_POOL_QUEUE = 1000;
@@ -20,15 +18,13 @@ const MAX_PAUSE_MS = 500;
 
 interface Engine {
   /** The SQL of the tables of tokens, usage and leases. */
-  migrationSql?(table: string | undefined): Promise<string>;
+  migrationSql?(tables: string | undefined): Promise<string>;
   /** Loads the driver. Does not connect yet. */
-  open(address: Address, table: string | undefined): Promise<Client>;
+  open(address: Address, tables: string | undefined): Promise<Client>;
 }
 
 interface Client {
-  readonly store: TokenStore;
-  readonly usage: Pick<UsageTargetOptions, 'migrate' | 'open'>;
-  readonly leases: Pick<TokenLeasesOptions, 'migrate' | 'open'>;
+  readonly store: EngineStore;
   connect(): Promise<unknown>;
   migrate?(): Promise<void>;
   end(): Promise<unknown>;
@@ -51,8 +47,6 @@ const postgres: Engine = {
     const store = new engine.PostgresTokenStore(pool, { tables });
     return {
       store,
-      usage: { open: () => store.usage },
-      leases: { open: () => store.leases },
       connect: async () => (await pool.connect()).release(),
       migrate: () => engine.migrate(pool, { tables }),
       end: () => pool.end(),
@@ -76,8 +70,6 @@ const mysql: Engine = {
     const store = new engine.MysqlTokenStore(pool, { tables });
     return {
       store,
-      usage: { open: () => store.usage },
-      leases: { open: () => store.leases },
       async connect() {
         const connection = await pool.promise().getConnection();
         connection.release();
@@ -99,14 +91,14 @@ const REDIS_OPTIONS = {
 } as const;
 
 const redis: Engine = {
-  async open({ url, database, parameters }, table) {
+  async open({ url, database, parameters }, keyPrefix) {
     const { Redis } = await driver('ioredis', () => import('ioredis'));
     const client = new Redis(url, {
       ...REDIS_OPTIONS,
       enableOfflineQueue: false,
       retryStrategy: pauseMs,
     });
-    const opened = await openRedis(client, table, parameters);
+    const opened = await openRedis(client, keyPrefix, parameters);
     return {
       ...opened,
       async connect() {
@@ -119,7 +111,7 @@ const redis: Engine = {
 };
 
 const redisCluster: Engine = {
-  async open({ hosts, user, password, parameters }, table) {
+  async open({ hosts, user, password, parameters }, keyPrefix) {
     const { Cluster } = await driver('ioredis', () => import('ioredis'));
     const client = new Cluster(
       hosts.map(({ host, port = 6379 }) => ({ host: host.replace(/^\[|\]$/g, ''), port })),
@@ -135,7 +127,7 @@ const redisCluster: Engine = {
         },
       },
     );
-    return openRedis(client, table, parameters);
+    return openRedis(client, keyPrefix, parameters);
   },
 };
 
@@ -170,8 +162,6 @@ async function openRedis(
   const store = new engine.RedisTokenStore(client, options);
   return {
     store,
-    usage: { open: () => store.usage },
-    leases: { open: () => store.leases },
     connect: () => connected(client),
     end: async () => client.disconnect(),
   };

@@ -9,17 +9,15 @@ import {
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { isTokenError, TokenError } from '../../../errors.ts';
+import type { EngineStore } from '../../../ports/engine-store.ts';
 import { doctor, type StoreFinding, type TokenStore } from '../../../ports/token-store.ts';
 import { withDeadline } from '../../../time/deadline.ts';
 import { delay, performance } from '../../../time/timers.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
-import { OWNER_ONLY } from '../files/private-file.ts';
 import type { StoreSettings } from '../settings.ts';
 import { connectReason, isPermanent } from './connect-errors.ts';
 import { ENGINES, MAX_CONNECT_MS } from './engines.ts';
-import { TokenLeases } from './leases.ts';
 import { parseStoreUrl } from './url.ts';
-import { UsageTarget } from './usage.ts';
 
 /** The store of the settings, before it is opened. Needs no driver yet. */
 export interface StoreTarget {
@@ -44,18 +42,23 @@ export interface StoreTarget {
 
 /** A store with a connection. */
 export interface OpenStore {
-  readonly store: TokenStore;
+  readonly store: EngineStore;
   /** Where the uses of its tokens are counted. */
-  readonly usage: UsageTarget;
+  readonly usage: Place;
   /** Where the uses of limited tokens are counted. */
-  readonly leases: TokenLeases;
+  readonly leases: Place;
   /** Brings the schema up to date; absent if there is none. */
   migrate?(): Promise<void>;
-  /**
-   * Closes the store, what was opened by `usage` and `leases`, and the connections. The store may
-   * be closed already.
-   */
+  /** Closes the store and the connections. The store may be closed already. */
   close(): Promise<void>;
+}
+
+/** Where counts are. */
+interface Place {
+  /** Names it for people. */
+  readonly name: string;
+  /** The path of an SQLite file. It is made by its first use. */
+  readonly file?: string;
 }
 
 /**
@@ -65,18 +68,18 @@ export interface OpenStore {
  * @example
  * const { store, close } = await storeTarget({ store: 'redis://db.internal', data }).open();
  */
-export function storeTarget({ store: url, table, data }: StoreSettings): StoreTarget {
+export function storeTarget({ store: url, tables, data }: StoreSettings): StoreTarget {
   const file =
     url === undefined ? join(data, 'tokens.db') : /^sqlite:(?:\/\/)?(.+)$/.exec(url)?.[1];
-  if (url !== undefined && file === undefined) return databaseTarget(url, table);
-  if (table === undefined) return fileTarget(file ?? '');
+  if (url !== undefined && file === undefined) return databaseTarget(url, tables);
+  if (tables === undefined) return fileTarget(file ?? '');
   throw usageError(
-    '--table (TOKENWRIGHT_TABLE) needs --store with a database: an SQLite file has one table',
+    '--tables (TOKENWRIGHT_TABLES) needs --store with a database: an SQLite file has one table',
   );
 }
 
 /** An outage whose message names the store. */
-class StoreOutage extends TokenError {
+export class StoreOutage extends TokenError {
   /** Whether it may be over a moment later. */
   readonly isTransient: boolean;
 
@@ -206,7 +209,7 @@ export function messageOf({ code, message }: StoreFinding): string {
 }
 
 const NO_SCHEMA =
-  'no token can be read or written: the table does not exist or is not up to date; run tokenwright migrate with the same --store and --table';
+  'no token can be read or written: the table does not exist or is not up to date; run tokenwright migrate with the same --store and --tables';
 
 /**
  * Makes an SQLite file, or brings it up to date; opening does both.
@@ -263,22 +266,11 @@ function fileTarget(file: string): StoreTarget {
     migrationSql: async () => undefined,
     async open() {
       requireSqlite();
-      const engine = await import('../../../stores/sqlite/index.ts');
-      makeLinkTarget(file);
+      const { SqliteTokenStore } = await import('../../../stores/sqlite/index.ts');
       try {
-        const store = engine.SqliteTokenStore.open(file);
-        const usage = new UsageTarget(
-          fileBeside(file, 'usage.db', (path) => engine.SqliteUsageStore.open(path)),
-        );
-        const leases = new TokenLeases(
-          fileBeside(file, 'leases.db', (path) => engine.SqliteLeaseStore.open(path)),
-        );
-        const closeBeside = () => Promise.all([usage.close(), leases.close()]);
-        const close = () =>
-          closeBeside()
-            .finally(() => store.close())
-            .then(() => {});
-        return { store, usage, leases, close };
+        const store = SqliteTokenStore.openFile(file);
+        const [usage, leases] = [placeBeside(file, 'usage.db'), placeBeside(file, 'leases.db')];
+        return { store, usage, leases, close: () => store.close() };
       } catch (error) {
         if (!isTokenError(error)) throw error;
         if (!isSqlite(file)) throw inputError(`${noSqlite(file)}: give another --data or --store`);
@@ -289,22 +281,10 @@ function fileTarget(file: string): StoreTarget {
   };
 }
 
-/** A store in a file beside a file of tokens. Several files of tokens in one folder share it. */
-function fileBeside<Store>(tokens: string, name: string, open: (path: string) => Store) {
+/** A file of counts. Several files of tokens in one folder share it. */
+function placeBeside(tokens: string, name: string): Place {
   const file = tokens === ':memory:' ? tokens : join(dirname(tokens), name);
-  return {
-    name: `SQLite in ${file}`,
-    file,
-    open(): Store {
-      makeLinkTarget(file);
-      try {
-        return open(file);
-      } catch (error) {
-        const reason = fileReason(file, COUNTS_LOST);
-        throw reason === undefined ? error : new StoreOutage(reason);
-      }
-    },
-  };
+  return { name: `SQLite in ${file}`, file };
 }
 
 /** What to do about a file that should hold counts and is something else. */
@@ -355,31 +335,17 @@ function noSqlite(file: string): string {
   return `${file} is not an SQLite database`;
 }
 
-/** Makes the target of a dangling link for its owner only; SQLite would let other users read it. */
-function makeLinkTarget(file: string): void {
-  const link = lstatSync(file, { throwIfNoEntry: false });
-  if (link?.isSymbolicLink() && !existsSync(file)) closeSync(openSync(file, 'a', OWNER_ONLY));
-}
-
-function databaseTarget(url: string, table: string | undefined): StoreTarget {
+function databaseTarget(url: string, tables: string | undefined): StoreTarget {
   const address = parseStoreUrl(url);
   const { name } = address;
   const engine = ENGINES[address.engine];
   return {
     name,
-    migrationSql: async () => engine.migrationSql?.(table),
+    migrationSql: async () => engine.migrationSql?.(tables),
     async open() {
-      const {
-        connect,
-        end,
-        usage: uses,
-        leases: counts,
-        ...opened
-      } = await engine.open(address, table);
-      const usage = new UsageTarget({ ...uses, name });
-      const leases = new TokenLeases({ ...counts, name });
+      const { connect, end, ...opened } = await engine.open(address, tables);
       const close = async () => {
-        await Promise.all([usage.close(), leases.close()]).finally(() => opened.store.close?.());
+        await opened.store.close?.();
         // A broken connection cannot be closed in order, and nothing is lost.
         await end().catch(() => {});
       };
@@ -391,7 +357,7 @@ function databaseTarget(url: string, table: string | undefined): StoreTarget {
         const isTransient = !isPermanent(reason);
         throw new StoreOutage(`${name} cannot be used: ${reason}`, { isTransient });
       }
-      return { ...opened, usage, leases, close };
+      return { ...opened, usage: { name }, leases: { name }, close };
     },
   };
 }

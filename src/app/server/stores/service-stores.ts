@@ -1,47 +1,71 @@
 import { subscribe } from 'node:diagnostics_channel';
+import type { EngineStore } from '../../../ports/engine-store.ts';
 import type { LeaseStore } from '../../../ports/lease-store.ts';
-import type { TokenStore } from '../../../ports/token-store.ts';
 import type { UsageStore } from '../../../ports/usage-store.ts';
-import { describeError } from '../../terminal/error-message.ts';
 import { count } from '../../terminal/layout.ts';
 import { theLog, warn } from '../logs/log.ts';
 import { OutageLog, type OutageLogOptions } from '../logs/outage.ts';
 import type { ServeSettings } from '../settings.ts';
-import { diagnose, diagnoseLeases, diagnoseUsage } from './diagnosis.ts';
-import type { TokenLeases } from './leases.ts';
+import { usageFault } from './counts.ts';
+import { diagnose, diagnosePart } from './diagnosis.ts';
 import type { OpenStore, StoreTarget } from './open.ts';
-import { type UsageTarget, usageToRecord } from './usage.ts';
 
-/** The stores of a service. */
+/** The stores of a service, which are parts of one. */
 interface ServiceStores {
-  readonly store: TokenStore;
+  readonly store: EngineStore;
   /** Counts the uses of limited tokens. */
   readonly leases: LeaseStore;
   /** Absent if uses are not recorded. */
   readonly usage: UsageStore | undefined;
-  /** Absent if uses are not recorded. */
-  readonly usageTarget: UsageTarget | undefined;
 }
 
-const USAGE_REMARK =
-  'tokens are verified and shown as before, without their uses, which are counted in memory';
-
-/** Opens the stores beside that of the tokens, and logs the outages of all of them. */
+/** Logs the outages of the parts of a store, and checks whether uses can be counted. */
 export async function serviceStores(
   settings: Pick<ServeSettings, 'usage'>,
   target: StoreTarget,
   opened: OpenStore,
 ): Promise<ServiceStores> {
-  const store = withOutageLog(opened.store, {
-    name: target.name,
-    diagnose: () => diagnose(target, opened.store),
+  const { store, usage, leases } = opened;
+  return {
+    store: withOutageLog(store, {
+      name: target.name,
+      diagnose: () => diagnose(target, store),
+    }),
+    leases: withOutageLog(store.leases, {
+      label: 'leases',
+      name: `limits (${leases.name})`,
+      diagnose: () => diagnosePart('leases', target, opened),
+      remark: 'tokens whose uses are limited are refused, and all others are verified',
+    }),
+    usage: (await isRecorded(settings, opened))
+      ? withOutageLog(reportDropped(store.usage, usage.name), {
+          label: 'usage',
+          name: `usage (${usage.name})`,
+          diagnose: () => diagnosePart('usage', target, opened),
+          remark:
+            'tokens are verified and shown as before, without their uses, which are counted in memory',
+        })
+      : undefined,
+  };
+}
+
+/** Only warns if uses cannot be counted: a service without counts still verifies. */
+async function isRecorded(
+  settings: Pick<ServeSettings, 'usage'>,
+  opened: OpenStore,
+): Promise<boolean> {
+  if (settings.usage !== 'on') return false;
+  const fault = await usageFault(opened);
+  if (fault !== undefined) warn(`uses of tokens are not recorded: ${fault}`);
+  return fault === undefined;
+}
+
+function reportDropped(usage: UsageStore, place: string): UsageStore {
+  subscribe('tokenwright:usage_dropped', (event) => {
+    const lost = count((event as { readonly count: number }).count, 'count');
+    write(`usage (${place}): ${lost} of uses could not be written and will be missing`);
   });
-  await migrateLeases(opened.leases);
-  const leases = loggedLeases(target, opened);
-  const usageTarget = opened.usage;
-  const usage = settings.usage === 'on' ? await usageToRecord(usageTarget, warn) : undefined;
-  if (usage === undefined) return { store, leases, usage, usageTarget: undefined };
-  return { store, leases, usage: loggedUsage(target, opened, usage), usageTarget };
+  return usage;
 }
 
 interface OutageOptions extends Pick<OutageLogOptions, 'name' | 'diagnose' | 'remark'> {
@@ -61,44 +85,6 @@ function withOutageLog<Store extends object>(
     if (trouble.store === label) log.recordTrouble(trouble);
   });
   return log.observed(store);
-}
-
-function loggedUsage(
-  target: StoreTarget,
-  { store, usage: { name: place, file } }: OpenStore,
-  usage: UsageStore,
-): UsageStore {
-  const name = `usage (${place})`;
-  subscribe('tokenwright:usage_dropped', (event) => {
-    const lost = count((event as { readonly count: number }).count, 'count');
-    write(`${name}: ${lost} of uses could not be written and will be missing`);
-  });
-  return withOutageLog(usage, {
-    label: 'usage',
-    name,
-    diagnose: () => diagnoseUsage(target, store, { usage, file }),
-    remark: USAGE_REMARK,
-  });
-}
-
-/** Only warns if it fails: a service without leases still verifies tokens without limited uses. */
-async function migrateLeases(leases: TokenLeases): Promise<void> {
-  try {
-    await leases.migrate();
-  } catch (error) {
-    warn(`tokens whose uses are limited are refused: ${leases.name}: ${describeError(error)}`);
-  }
-}
-
-const LEASES_REMARK = 'tokens whose uses are limited are refused, and all others are verified';
-
-function loggedLeases(target: StoreTarget, { store, leases }: OpenStore): LeaseStore {
-  return withOutageLog<LeaseStore>(leases, {
-    label: 'leases',
-    name: `limits (${leases.name})`,
-    diagnose: () => diagnoseLeases(target, store, leases),
-    remark: LEASES_REMARK,
-  });
 }
 
 /** The event `store_trouble`. */

@@ -73,7 +73,7 @@ describe('backup', () => {
     expect(more).toHaveLength(20);
     // Control: with other keys, the same records accept no value.
     const others = new TokenService({
-      store: SqliteTokenStore.open(join(elsewhere, 'tokens.db')),
+      store: SqliteTokenStore.open(elsewhere),
       keys: [generateKey()],
       prefix: 'tw',
     });
@@ -256,12 +256,12 @@ function records(): TokenRecord[] {
 
 describe('copy', () => {
   it.each(engines)('copies all records to %s and back, with every field', async (engine) => {
-    const { url, table } = newStore(engine);
+    const { url, tables } = newStore(engine);
     const [first, last] = [await fileWith(records()), join(newFolder(), 'last.db')];
 
-    const there = await outcomeOf(['copy', '--from', first, '--to', url, '--to-table', table]);
-    const back = await outcomeOf(['copy', '--from', url, '--from-table', table, '--to', last]);
-    const again = await outcomeOf(['copy', '--from', first, '--to', url, '--to-table', table]);
+    const there = await outcomeOf(['copy', '--from', first, '--to', url, '--to-tables', tables]);
+    const back = await outcomeOf(['copy', '--from', url, '--from-tables', tables, '--to', last]);
+    const again = await outcomeOf(['copy', '--from', first, '--to', url, '--to-tables', tables]);
 
     const compared = { records: 125, missing: 0, different: 0, target: 125 };
     const all = { copied: 125, updated: 0, equal: 0, conflicts: [], compared };
@@ -384,11 +384,11 @@ describe('copy', () => {
     const from = await fileWith(records());
     const to = join(data, 'tokens.db');
     await outcomeOf(['copy', '--from', from, '--to', to]);
-    const written = SqliteTokenStore.open(from);
+    const written = SqliteTokenStore.openFile(from);
     onTestFinished(() => written.close());
     await written.insert(newRecord('late'));
-    const source = await storeTarget({ store: `sqlite:${from}`, table: undefined, data }).open();
-    const target = await storeTarget({ store: `sqlite:${to}`, table: undefined, data }).open();
+    const source = await storeTarget({ store: `sqlite:${from}`, tables: undefined, data }).open();
+    const target = await storeTarget({ store: `sqlite:${to}`, tables: undefined, data }).open();
 
     const compared = await compareRecords(source.store, target.store, () => {});
     await Promise.all([source.close(), target.close()]);
@@ -501,13 +501,13 @@ function memoryWith(all: readonly TokenRecord[]): Promise<MemoryTokenStore> {
 /** An SQLite file with records. */
 async function fileWith(all: readonly TokenRecord[]): Promise<string> {
   const file = join(newFolder(), 'tokens.db');
-  await (await insertAll(SqliteTokenStore.open(file), all)).close();
+  await (await insertAll(SqliteTokenStore.openFile(file), all)).close();
   return file;
 }
 
 /** The records of an SQLite file, in the order of their ids, without absent fields. */
 async function recordsIn(file: string): Promise<TokenRecord[]> {
-  const store = SqliteTokenStore.open(file);
+  const store = SqliteTokenStore.openFile(file);
   const { records: found } = await store.scan({ limit: 1000 });
   await store.close();
   return found.map(plain);

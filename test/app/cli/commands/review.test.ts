@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { makeFolder } from '../../../../src/app/server/files/private-file.ts';
-import { SqliteTokenStore, SqliteUsageStore } from '../../../../src/stores/sqlite/index.ts';
+import { SqliteTokenStore } from '../../../../src/stores/sqlite/index.ts';
 import { newRecord } from '../../../../src/testing/records.ts';
 import { newFolder, outcomeOf, run, runInShell } from '../support.ts';
 
@@ -15,7 +15,7 @@ const daysAgo = (days: number) => new Date(Date.now() - days * DAY_MS);
 /** A store with a narrow token of `ada` that is 200 days old, and a broad new token of `bob`. */
 async function storeWithTokens(data = newFolder()) {
   makeFolder(data);
-  const store = SqliteTokenStore.open(join(data, 'tokens.db'));
+  const store = SqliteTokenStore.open(data);
   const expiresAt = daysAgo(-60);
   const fields = { account: 'ada', scopes: [ORDERS], requested: [ORDERS], expiresAt };
   await store.insert(newRecord('old', { ...fields, createdAt: daysAgo(200), name: 'ci' }));
@@ -96,10 +96,10 @@ describe('review', () => {
 
   it('uses the recorded usage, and the days in the flags', async () => {
     const data = await storeWithTokens();
-    const usage = SqliteUsageStore.open(join(data, 'usage.db'));
+    const store = SqliteTokenStore.open(data);
     const { id } = newRecord('old');
-    await usage.add([{ id, scope: ORDERS, uses: 1, lastUsedAt: daysAgo(1) }]);
-    await usage.close();
+    await store.usage.add([{ id, scope: ORDERS, uses: 1, lastUsedAt: daysAgo(1) }]);
+    await store.close();
     const codes = async (...flags: string[]) =>
       ((await review(data, '--account', 'ada', ...flags)).json as { code: string }[]).map(
         ({ code }) => code,

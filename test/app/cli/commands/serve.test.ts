@@ -666,7 +666,7 @@ describe.skipIf(!existsSync(REAL_DATA))('serve with real data', () => {
     const { body } = await call(service, '/token', { method: 'POST', body: { scopes } });
     expect(body.scopes).toEqual([`${scopes[0]}$`, `${scopes[0]}/{}$`]);
     const tokens = new TokenService({
-      store: SqliteTokenStore.open(join(data, 'tokens.db')),
+      store: SqliteTokenStore.open(data),
       keys: JSON.parse(readFileSync(join(data, 'keys.json'), 'utf8')),
       prefix: 'tw',
     });

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import { makeFolder } from '../../../../src/app/server/files/private-file.ts';
-import { SqliteLeaseStore } from '../../../../src/stores/sqlite/index.ts';
+import { SqliteTokenStore } from '../../../../src/stores/sqlite/index.ts';
 import { isInstalled, startServer } from '../../../servers.ts';
 import { engines, newStore, runSql, sqlEngines } from '../../server/databases.ts';
 import { exampleOf, newFolder, outcomeOf, run, runInShell, serve, serviceOn } from '../support.ts';
@@ -38,9 +38,9 @@ describe.skipIf(sqlEngines.length === 0)('migrate', () => {
   );
 
   it.each(sqlEngines)('creates the usage table in %s, unless usage is off', async (engine) => {
-    const { table, flags } = newStore(engine);
+    const { tables, flags } = newStore(engine);
     const off = { TOKENWRIGHT_USAGE: 'off' };
-    const readUsage = () => runSql(engine, `SELECT uses FROM ${table}_usage`);
+    const readUsage = () => runSql(engine, `SELECT uses FROM ${tables}_usage`);
 
     expect((await run(['migrate', ...flags], off)).stdout).toContain('tables are up to date now');
     expect((await run(['migrate', ...flags], off)).stdout).toContain('were up to date already');
@@ -89,7 +89,7 @@ describe('migrate', () => {
     ['mariadb://ada:canary@127.0.0.1:1/acme', 'CREATE TABLE IF NOT EXISTS `mine`'],
     ['mariadb://ada:canary@127.0.0.1:1/acme', 'CREATE TABLE IF NOT EXISTS `mine_usage`'],
   ])('prints SQL for %s without a server or a driver: %s', async (url, sql) => {
-    const flags = ['--store', url, '--table', 'mine', '--print'];
+    const flags = ['--store', url, '--tables', 'mine', '--print'];
 
     const printed = await run(['migrate', ...flags], withoutDrivers);
 
@@ -109,8 +109,8 @@ describe('migrate', () => {
   });
 
   it.skipIf(postgres === undefined)('reads its settings from variables', async () => {
-    const { url, table } = newStore('postgres');
-    const environment = { TOKENWRIGHT_STORE: url, TOKENWRIGHT_TABLE: table };
+    const { url, tables } = newStore('postgres');
+    const environment = { TOKENWRIGHT_STORE: url, TOKENWRIGHT_TABLES: tables };
 
     expect((await run(['migrate'], environment)).stdout).toContain('up to date now');
     const again = await run(['migrate', '--store', url], environment);
@@ -118,13 +118,13 @@ describe('migrate', () => {
   });
 
   it.skipIf(postgres === undefined)('refuses a table with the wrong columns', async () => {
-    const { table, flags } = newStore('postgres');
-    await runSql('postgres', `CREATE TABLE ${table} (id text)`);
+    const { tables, flags } = newStore('postgres');
+    await runSql('postgres', `CREATE TABLE ${tables}_tokens (id text)`);
 
     const refused = await run(['migrate', ...flags]);
 
     expect(refused).toMatchObject({ code: 1, stdout: '' });
-    expect(refused.stderr).toMatch(new RegExp(`^tokenwright: .*${table}.*\\n$`));
+    expect(refused.stderr).toMatch(new RegExp(`^tokenwright: .*${tables}.*\\n$`));
   });
 });
 
@@ -177,14 +177,14 @@ describe('migrate of an SQLite file', () => {
 
 describe('doctor', () => {
   it.each(sqlEngines)('reports a damaged or missing lease table in %s', async (engine) => {
-    const { table, flags } = newStore(engine);
+    const { tables, flags } = newStore(engine);
     await run(['migrate', ...flags]);
-    const index = engine === 'postgres' ? `${table}_leases_by_end` : `by_end ON ${table}_leases`;
+    const index = engine === 'postgres' ? `${tables}_leases_by_end` : `by_end ON ${tables}_leases`;
     await runSql(engine, `DROP INDEX ${index}`);
 
     const listed = await run(['doctor', ...flags, '--json']);
     expect(JSON.parse(listed.stdout).findings).toMatchObject([{ code: 'leases_differ' }]);
-    await runSql(engine, `DROP TABLE ${table}_leases`);
+    await runSql(engine, `DROP TABLE ${tables}_leases`);
     const found = await run(['doctor', ...flags]);
     expect(found.code).toBe(3);
     expect(found.stdout).toMatch(/^leases_missing {2}tokens with limited uses are refused/);
@@ -198,7 +198,9 @@ describe('doctor', () => {
     await run(['migrate', '--data', data]);
     expect(await run(['doctor', '--data', data])).toMatchObject({ code: 0, stdout: '' });
     expect(existsSync(file)).toBe(false);
-    await SqliteLeaseStore.open(file).close();
+    const store = SqliteTokenStore.open(data);
+    await store.leases.giveBack([{ key: 'x', window: 0, amount: 1 }]);
+    await store.close();
     expect(await run(['doctor', '--data', data])).toMatchObject({ code: 0, stdout: '' });
     writeFileSync(file, 'no database '.repeat(1000));
 
@@ -528,8 +530,8 @@ describe('commands on a store', () => {
     ['serve', ['--store', 'redis://ada:canary@127.0.0.1:1', ...NO_WAIT], 1, 'Redis at 127.0.0.1:1'],
     ['serve', ['--store', 'postgres//ada:canary@db.example'], 2, 'must begin with one of postgres'],
     ['serve', ['--store', 'postgres://ada:canary@db.example'], 2, 'postgres://user:password@host:'],
-    ['serve', ['--store', url, '--table', 'can ary'], 1, 'table must be a name'],
-    ['serve', ['--table', 'canary'], 2, '--table (TOKENWRIGHT_TABLE) needs --store'],
+    ['serve', ['--store', url, '--tables', 'can ary'], 1, 'table must be a name'],
+    ['serve', ['--tables', 'canary'], 2, '--tables (TOKENWRIGHT_TABLES) needs --store'],
     ['serve', ['--data', url], 2, '--data (TOKENWRIGHT_DATA) must be a folder'],
     ['serve', ['--catalog', url], 1, 'there is no file'],
     ['migrate', [`--stroe=${url}`], 2, "Unknown option '--stroe'; did you mean --store?"],

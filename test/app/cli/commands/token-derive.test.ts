@@ -1,12 +1,7 @@
 import { createServer } from 'node:http';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { fixedAccounts, tokenHandler, toNodeListener } from '../../../../src/http/index.ts';
-import {
-  generateKey,
-  MemoryLeaseStore,
-  MemoryTokenStore,
-  TokenService,
-} from '../../../../src/index.ts';
+import { generateKey, MemoryTokenStore, TokenService } from '../../../../src/index.ts';
 import { hideVariables, listen, newFolder, outcomeOf, run, serve, serviceOn } from '../support.ts';
 
 const ORDERS = 'GET:shop.example/orders';
@@ -196,7 +191,7 @@ async function served() {
     store: new MemoryTokenStore(),
     keys: [generateKey()],
     prefix: 'tw',
-    limits: { store: new MemoryLeaseStore() },
+    limits: true,
   });
   const handler = toNodeListener(
     tokenHandler({

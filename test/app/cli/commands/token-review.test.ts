@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadKeys } from '../../../../src/app/server/files/key-file.ts';
 import { TokenService } from '../../../../src/index.ts';
@@ -13,7 +12,7 @@ async function storeWithTokens(count = 1): Promise<{ data: string; ids: string[]
   const data = newFolder();
   const clock = manualClock(new Date(Date.now() - 200 * 86_400_000));
   const tokens = new TokenService({
-    store: SqliteTokenStore.open(join(data, 'tokens.db')),
+    store: SqliteTokenStore.open(data),
     keys: loadKeys(data),
     prefix: 'tw',
     clock,

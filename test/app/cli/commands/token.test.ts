@@ -652,7 +652,7 @@ describe('the location of the tokens', () => {
       'there is no key file "/nowhere/keys.json"',
     ],
     [['--account', 'ada', '--store', 'sqlite:/nowhere/a.db'], {}, 'there is no file /nowhere/a.db'],
-    [['--account', 'ada', '--store', 'sqlite:a.db', '--table', 'x'], {}, '--table'],
+    [['--account', 'ada', '--store', 'sqlite:a.db', '--tables', 'x'], {}, '--tables'],
     [
       [],
       { TOKENWRIGHT_URL: 'http://127.0.0.1:1', TOKENWRIGHT_STORE: 'sqlite:a.db' },

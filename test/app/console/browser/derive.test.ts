@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type IssuedToken, MemoryLeaseStore } from '../../../../src/index.ts';
+import type { IssuedToken } from '../../../../src/index.ts';
 import { ScopeCatalog } from '../../../../src/scope/index.ts';
 import {
   faultsOf,
@@ -22,7 +22,7 @@ function open(options: OpenOptions = {}): Promise<Opened> {
   return openForTest({
     derivation: true,
     ...options,
-    service: { catalog, limits: { store: new MemoryLeaseStore() }, ...options.service },
+    service: { catalog, limits: true, ...options.service },
   });
 }
 

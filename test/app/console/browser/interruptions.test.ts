@@ -1,6 +1,6 @@
 import type { Page, Request } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { MemoryLeaseStore } from '../../../../src/index.ts';
+import { MemoryTokenStore } from '../../../../src/index.ts';
 import { ScopeCatalog } from '../../../../src/scope/index.ts';
 import { manualClock } from '../../../../src/testing/index.ts';
 import {
@@ -23,7 +23,7 @@ let opened: Opened | undefined;
 /** An account with more than one page of old tokens, one of which was used. */
 async function open(): Promise<Opened & { readonly answered: () => Promise<void> }> {
   const clock = manualClock(new Date());
-  const limits = { store: new MemoryLeaseStore() };
+  const limits = { store: new MemoryTokenStore().leases };
   opened = await openForTest({ service: { catalog, clock, limits } });
   const { page, tokens } = opened;
   const waiting = new Set<Request>();

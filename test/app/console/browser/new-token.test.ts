@@ -1,6 +1,5 @@
 import type { Locator, Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { MemoryLeaseStore } from '../../../../src/index.ts';
 import { ScopeCatalog } from '../../../../src/scope/index.ts';
 import { largeCatalog } from '../page/picker/support.ts';
 import {
@@ -274,7 +273,7 @@ describe.skipIf(!hasChromium)('the screen for a new token', () => {
 
   it('sets limits, and shows errors of the service at each of them', async () => {
     const { page, tokens } = await newToken(SHOP, {
-      service: { limits: { store: new MemoryLeaseStore() } },
+      service: { limits: true },
     });
     const [addresses, uses, rate] = [
       page.getByLabel('Only from these addresses'),

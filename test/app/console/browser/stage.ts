@@ -1,5 +1,4 @@
 // An account with tokens in every state.
-import { MemoryLeaseStore, MemoryUsageStore } from '../../../../src/index.ts';
 import { ScopeCatalog } from '../../../../src/scope/index.ts';
 import { manualClock } from '../../../../src/testing/index.ts';
 import { type Opened, type OpenOptions, openConsole } from './support.ts';
@@ -36,8 +35,8 @@ export async function openStage(options: OpenOptions = {}): Promise<Stage> {
   const service = {
     catalog: ScopeCatalog.from(ACME),
     clock,
-    limits: { store: new MemoryLeaseStore({ clock }) },
-    usage: { store: new MemoryUsageStore({ clock }) },
+    limits: true,
+    usage: true,
     ...options.service,
   };
   const opened = await openConsole({ ...options, service });

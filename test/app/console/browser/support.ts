@@ -17,12 +17,8 @@ import {
   tokenHandler,
   toNodeListener,
 } from '../../../../src/http/index.ts';
-import {
-  generateKey,
-  MemoryUsageStore,
-  TokenService,
-  type TokenServiceOptions,
-} from '../../../../src/index.ts';
+import { generateKey, TokenService, type TokenServiceOptions } from '../../../../src/index.ts';
+import type { EngineStore } from '../../../../src/ports/engine-store.ts';
 import { SqliteTokenStore } from '../../../../src/stores/sqlite/index.ts';
 
 export const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
@@ -59,7 +55,7 @@ export interface Opened {
 }
 
 export interface OpenOptions {
-  readonly service?: Partial<TokenServiceOptions>;
+  readonly service?: Partial<TokenServiceOptions> & { readonly store?: EngineStore };
   readonly browser?: BrowserContextOptions;
   /** How people sign in. @default with a password */
   readonly ways?: Ways;
@@ -88,7 +84,7 @@ export async function openConsole({
 }: OpenOptions = {}): Promise<Opened> {
   const tokens = new TokenService({
     store: await SqliteTokenStore.open(':memory:'),
-    usage: { store: new MemoryUsageStore() },
+    usage: true,
     keys: [generateKey()],
     prefix: 'acme',
     ...service,

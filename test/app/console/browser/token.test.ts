@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type IssuedToken, MemoryLeaseStore } from '../../../../src/index.ts';
+import type { IssuedToken } from '../../../../src/index.ts';
 import { ScopeCatalog } from '../../../../src/scope/index.ts';
 import { manualClock } from '../../../../src/testing/index.ts';
 import {
@@ -72,7 +72,7 @@ describe.skipIf(!hasChromium)('the page of a token', () => {
 
   it('sets limits after it has shown the difference, and removes them again', async () => {
     const { page, tokens, token } = await shown({
-      service: { limits: { store: new MemoryLeaseStore() } },
+      service: { limits: true },
     });
     const dialog = page.getByRole('dialog', { name: 'Edit token' });
     const uses = dialog.getByLabel('Uses in total');
@@ -118,7 +118,7 @@ describe.skipIf(!hasChromium)('the page of a token', () => {
   it('keeps a rate window that the form does not offer, and limits that were not edited', async () => {
     const limits = { uses: Number.MAX_SAFE_INTEGER, rate: { uses: 5, seconds: 300 } };
     const { page, tokens, token } = await shown({
-      service: { limits: { store: new MemoryLeaseStore() } },
+      service: { limits: true },
     });
     await tokens.patch('ada', token.id, { limits });
     await page.goBack();

@@ -2,7 +2,6 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { type ConsoleTexts, ENGLISH_TEXTS } from '../../../../src/app/console/index.ts';
-import { MemoryLeaseStore } from '../../../../src/index.ts';
 import { ScopeCatalog } from '../../../../src/scope/index.ts';
 import { manualClock } from '../../../../src/testing/index.ts';
 import { faultsOf, hasChromium, type Opened, openForTest, PASSWORD, USERNAME } from './support.ts';
@@ -68,7 +67,7 @@ interface Greek extends Opened {
 async function inGreek(): Promise<Greek> {
   const clock = manualClock(new Date());
   const opened = await openForTest({
-    service: { catalog, clock, limits: { store: new MemoryLeaseStore() } },
+    service: { catalog, clock, limits: true },
     console: { texts: TEXTS, language: 'el' },
     derivation: true,
   });

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { type IssuedToken, MemoryLeaseStore } from '../../../../src/index.ts';
+import type { IssuedToken } from '../../../../src/index.ts';
 import { ScopeCatalog } from '../../../../src/scope/index.ts';
 import {
   faultsOf,
@@ -24,7 +24,7 @@ interface Shown extends Opened {
 
 /** One token, in two tabs of its owner. */
 async function shownTwice(options: OpenOptions = {}): Promise<Shown> {
-  const service = { catalog, limits: { store: new MemoryLeaseStore() }, ...options.service };
+  const service = { catalog, limits: true, ...options.service };
   const opened = await openForTest({ ...options, service });
   const { page, tokens, context, url } = opened;
   const token = await tokens.issue({ account: 'ada', scopes: [ORDERS, BILLS], name: 'build' });

@@ -221,7 +221,7 @@ describe('serve on an SQLite file that is replaced', () => {
   it('logs it in one line, and uses the new file', async () => {
     const data = newFolder();
     const other = join(newFolder(), 'other.db');
-    await SqliteTokenStore.open(other).close();
+    await SqliteTokenStore.openFile(other).close();
     const service = await serve(['--data', data, ...ACCOUNT]);
     expect((await call(service, '/token')).status).toBe(200);
 

@@ -1,14 +1,11 @@
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import {
-  diagnose,
-  diagnoseLeases,
-  diagnoseUsage,
-} from '../../../../src/app/server/stores/diagnosis.ts';
+import { usageFault } from '../../../../src/app/server/stores/counts.ts';
+import { diagnose, diagnosePart } from '../../../../src/app/server/stores/diagnosis.ts';
 import { type OpenStore, storeTarget } from '../../../../src/app/server/stores/open.ts';
-import { usageToRecord } from '../../../../src/app/server/stores/usage.ts';
+import { doctor } from '../../../../src/ports/token-store.ts';
 import { newFolder, run } from '../../cli/support.ts';
 
 const FILES = ['tokens.db', 'usage.db', 'leases.db'] as const;
@@ -53,24 +50,21 @@ const FOUND: readonly (readonly [name: string, fault: (file: string) => void, re
 
 async function setUp() {
   const data = newFolder();
-  const target = storeTarget({ store: undefined, table: undefined, data });
+  const target = storeTarget({ store: undefined, tables: undefined, data });
   const opened = await target.open();
   onTestFinished(() => opened.close());
   const causeOf: Readonly<Record<File, () => Promise<string | undefined>>> = {
     'tokens.db': () => diagnose(target, opened.store),
-    'usage.db': async () => {
-      const usage = opened.usage.open();
-      return diagnoseUsage(target, opened.store, { usage, file: opened.usage.file });
-    },
-    'leases.db': () => diagnoseLeases(target, opened.store, opened.leases),
+    'usage.db': () => diagnosePart('usage', target, opened),
+    'leases.db': () => diagnosePart('leases', target, opened),
   };
   return { data, opened, causeOf };
 }
 
 /** Opens all files, as a service that has counted uses. */
-async function openAll({ usage, leases }: OpenStore): Promise<void> {
-  usage.open();
-  await leases.giveBack([]);
+async function openAll({ store }: OpenStore): Promise<void> {
+  await store.usage.since?.();
+  await store.leases.giveBack([{ key: 'x', window: 0, amount: 1 }]);
 }
 
 describe.each(FILES)('the cause of an outage of %s', (name) => {
@@ -97,10 +91,11 @@ describe('the cause of an outage of leases.db', () => {
   });
 
   it('is none while there is no file, and makes none', async () => {
-    const { opened, causeOf } = await setUp();
+    const { data, opened, causeOf } = await setUp();
 
     expect(await causeOf['leases.db']()).toBeUndefined();
-    expect(await opened.leases.doctor()).toEqual([]);
+    expect(await doctor(opened.store)).toEqual([]);
+    expect(existsSync(join(data, 'leases.db'))).toBe(false);
   });
 });
 
@@ -108,11 +103,10 @@ describe('usage.db', () => {
   it.each(FOUND)('is not used if it was %s, and the warning says why', async (_, make, reason) => {
     const { data, opened } = await setUp();
     make(join(data, 'usage.db'));
-    const warnings: string[] = [];
 
-    expect(await usageToRecord(opened.usage, (text) => warnings.push(text))).toBeUndefined();
-    expect(warnings).toHaveLength(1);
-    expect(warnings[0]?.split('usage.db: ').slice(1).join()).toMatch(reason);
+    const fault = await usageFault(opened);
+
+    expect(fault?.split('usage.db: ').slice(1).join()).toMatch(reason);
   });
 });
 

@@ -70,16 +70,16 @@ describe('storeTarget', () => {
     expect(refusal.message).not.toMatch(/can\/?ary|ada|acme|db\.example/);
   });
 
-  it('is the SQLite file of the data folder without a URL, and refuses --table', async () => {
+  it('is the SQLite file of the data folder without a URL, and refuses --tables', async () => {
     const data = newFolder();
-    const file = storeTarget({ store: undefined, table: undefined, data });
+    const file = storeTarget({ store: undefined, tables: undefined, data });
     const { store, close } = await file.open();
 
     expect(file).toMatchObject({ name: `SQLite in ${join(data, 'tokens.db')}` });
     expect(await file.migrationSql()).toBeUndefined();
     expect(await store.find([])).toEqual([]);
     await close();
-    expect(() => storeTarget({ store: undefined, table: 'acme', data })).toThrow('needs --store');
+    expect(() => storeTarget({ store: undefined, tables: 'acme', data })).toThrow('needs --store');
   });
 
   it.each([
@@ -87,9 +87,9 @@ describe('storeTarget', () => {
     ['sqlite://a.db', 'a.db'],
     ['sqlite:///var/a.db', '/var/a.db'],
     ['sqlite:/var/a.db', '/var/a.db'],
-  ])('is the SQLite file named by %s, and refuses --table', (store, file) => {
+  ])('is the SQLite file named by %s, and refuses --tables', (store, file) => {
     expect(target(store)).toMatchObject({ name: `SQLite in ${file}`, file });
-    expect(() => storeTarget({ store, table: 'acme', data: './data' })).toThrow('needs --store');
+    expect(() => storeTarget({ store, tables: 'acme', data: './data' })).toThrow('needs --store');
   });
 });
 
@@ -328,7 +328,7 @@ function read(file: string): string {
 }
 
 function target(store: string) {
-  return storeTarget({ store, table: undefined, data: './data' });
+  return storeTarget({ store, tables: undefined, data: './data' });
 }
 
 function refusalOf(store: string): Error {

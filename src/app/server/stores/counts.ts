@@ -1,0 +1,58 @@
+import { existsSync } from 'node:fs';
+import { doctor } from '../../../ports/token-store.ts';
+import type { UsageStore } from '../../../ports/usage-store.ts';
+import type { TokenId } from '../../../token/record.ts';
+import { describeError } from '../../terminal/error-message.ts';
+import { COUNTS_LOST, fileReason, type OpenStore, StoreOutage } from './open.ts';
+
+const NO_ID = '0'.repeat(22) as TokenId;
+
+/**
+ * Checks whether uses can be counted: reads the counts of a token that does not exist. Makes a file that is
+ * missing.
+ *
+ * @throws {TokenError} that says why not
+ */
+export async function probeUsage({ store, usage: { file } }: OpenStore): Promise<void> {
+  try {
+    await store.usage.read([NO_ID]);
+  } catch (error) {
+    const reason = file && fileReason(file, COUNTS_LOST);
+    throw reason === undefined ? error : new StoreOutage(reason);
+  }
+}
+
+/** Says why counts cannot be read, in one sentence; `undefined` if they can. Never rejects. */
+export async function usageFault(opened: OpenStore): Promise<string | undefined> {
+  try {
+    await probeUsage(opened);
+    return undefined;
+  } catch (error) {
+    return `${opened.usage.name}: ${describeError(error)}`;
+  }
+}
+
+/** The counts of uses, if a service has made them. Makes nothing. */
+export async function usageToRead(
+  opened: OpenStore,
+  onTrouble: (message: string) => void,
+): Promise<UsageStore | undefined> {
+  const { file } = opened.usage;
+  if (file !== undefined && !existsSync(file)) return undefined;
+  const fault = await usageFault(opened);
+  if (fault === undefined) return opened.store.usage;
+  // No trouble in a database: the tables of usage may never have been made.
+  if (file !== undefined) onTrouble(`the uses of tokens cannot be read: ${fault}`);
+  return undefined;
+}
+
+/**
+ * Checks whether the uses of limited tokens can be counted. Makes no file.
+ *
+ * @throws {TokenError} that says why not
+ */
+export async function probeLeases({ store }: OpenStore): Promise<void> {
+  const found = await (store.leases.doctor?.() ?? doctor(store));
+  const missing = found.find(({ code }) => code === 'leases_missing');
+  if (missing !== undefined) throw new StoreOutage(missing.message);
+}
