@@ -12,6 +12,7 @@ import { checkOptions } from '../inputs/schemas.ts';
 import { SpacedTurns } from '../time/deadline.ts';
 import { ID_LENGTH, isId } from '../token/id.ts';
 import { bearerOf } from './bearer.ts';
+import { type BodySchemas, bodySchemas, toWireError } from './bodies.ts';
 import { type BodyLimits, parseJson, readBytes } from './body.ts';
 import {
   accountHeader,
@@ -21,20 +22,19 @@ import {
   type SignInWays,
   signIn,
 } from './callers.ts';
-import { openApiDocument } from './description/document.ts';
 import { docsPage } from './description/page.ts';
 import { Entrance } from './entrance.ts';
 import { HttpError, internalError, overloaded, STATUS } from './errors.ts';
 import { handlerOptions, type TokenHandlerOptions } from './handler-options.ts';
-import { FORM_TYPE, failAsOAuth, introspect, parseForm, revoke } from './introspection.ts';
+import { FORM_TYPE, failAsOAuth, parseForm } from './introspection.ts';
 import { type Send, toFetchResponse } from './node/sending.ts';
-import type { PublicFile } from './public-file.ts';
 import { fromFetch, type HttpRequest, ownForms } from './request.ts';
 import { notFound, TokenResources, type Verb } from './resources.ts';
-import { fail, type HttpResponse } from './responses.ts';
+import { fail, type HttpResponse, type WholeResponse } from './responses.ts';
+import { allRoutes, type Route } from './routes.ts';
 import { type Caller, SignIns } from './sign-in/sign-in.ts';
 import { type Party, Reservation, Slots } from './slots.ts';
-import { type BodySchemas, bodySchemas, toWireError } from './wire.ts';
+import { once } from './wire.ts';
 
 /** Milliseconds for a whole form. @bound */
 export const FORM_TIMEOUT_MS = 2000;
@@ -136,7 +136,7 @@ class HttpHandler {
   readonly basePath: string;
   readonly #acceptValues: boolean;
   readonly #resources: ReadonlyMap<string, Resource>;
-  readonly #files: ReadonlyMap<string, PublicFile>;
+  readonly #files: ReadonlyMap<string, OpenFile>;
   readonly #slots: Slots;
   readonly #sendTimeoutMs: number;
   readonly #signIns: SignIns;
@@ -178,7 +178,7 @@ class HttpHandler {
       const request = read();
       const { route, token } = this.#parse(request.url.pathname);
       const file = this.#files.get(route);
-      if (file !== undefined) return fileFor(request, file);
+      if (file !== undefined) return await fileFor(request, file);
       const resource = this.#resources.get(route);
       if (resource === undefined) throw nothingHere();
       toFailure = resource.fail;
@@ -202,7 +202,7 @@ class HttpHandler {
     const admitted = check && (await this.#admit({ entrance, check }, caller, slots));
     const method = request.method === 'HEAD' ? 'GET' : request.method;
     const verb = Object.hasOwn(verbs, method) ? verbs[method as keyof Verbs] : undefined;
-    if (verb === undefined) throw methodNotAllowed(Object.keys(verbs));
+    if (verb === undefined) throw methodNotAllowed(verbs);
     const signedIn = admitted?.signedIn;
     if (method !== 'GET' && signedIn) {
       if (isOAuth === true) checkFetchSite(request);
@@ -269,9 +269,9 @@ class HttpHandler {
 
   #parse(path: string): { readonly route: string; readonly token: string } {
     const rest = path.startsWith(this.basePath) ? path.slice(this.basePath.length) : '';
-    if (rest === DERIVE && this.#resources.has(DERIVE)) return { route: DERIVE, token: '' };
-    const [, token, tail = ''] =
-      /^\/token\/([^/]+)(\/(?:rotate|usage|advice|explain))?$/.exec(rest) ?? [];
+    // `/token/derive` looks like the path of a token, but no token has this id.
+    if (this.#resources.has(rest)) return { route: rest, token: '' };
+    const [, token, tail = ''] = /^\/token\/([^/]+)(\/[^/]+)?$/.exec(rest) ?? [];
     if (token === undefined) return { route: rest, token: '' };
     return { route: `/token/{token}${tail}`, token };
   }
@@ -292,9 +292,6 @@ function missingSignIn(): TokenError {
   );
 }
 
-/** It looks like the path of a token, but no token has this id. */
-const DERIVE = '/token/derive';
-
 /** Accounts and resource servers may have the same names. */
 type PartyKind = 'account' | 'server' | 'bearer';
 
@@ -314,67 +311,60 @@ function byBearer(tokens: TokenHandlerOptions['tokens']): CredentialCheck {
 }
 
 /**
- * All resources, by their routes. Each kind of caller has an entrance of its own, and forms of strangers
+ * All resources, by their paths. Each kind of caller has an entrance of its own, and forms of strangers
  * have slots of their own, so that no kind waits for callers who need less to get as far.
  */
 function resourcesOf(
   options: TokenHandlerOptions,
   schemas: BodySchemas,
 ): ReadonlyMap<string, Resource> {
-  const { tokens, authenticate, session, introspection, revocation, derivation } = options;
+  const { tokens, authenticate, session, introspection } = options;
   const { maxInFlight = DEFAULT_IN_FLIGHT } = options;
   const verbs = new TokenResources(tokens, schemas, options.acceptLegacyBody);
   const { json, form } = bodiesOf(options);
-  const newEntrance = () => new Entrance(maxInFlight);
-  const check = bySignIn('account', { authenticate, session });
-  const byAccount = { bodies: json, fail, entrance: newEntrance(), check };
+  const entrance = () => new Entrance(maxInFlight);
   const oauth = { bodies: form, fail: failAsOAuth };
-  const resources = new Map<string, Resource>([
-    ['/token', { ...byAccount, verbs: { GET: verbs.list, POST: verbs.issue } }],
-    [
-      '/token/{token}',
-      {
-        ...byAccount,
-        verbs: { GET: verbs.get, PUT: verbs.replace, PATCH: verbs.patch, DELETE: verbs.revoke },
-      },
-    ],
-    ['/token/{token}/rotate', { ...byAccount, verbs: { POST: verbs.rotate } }],
-    ['/token/{token}/usage', { ...byAccount, verbs: { GET: verbs.usage } }],
-    ['/token/{token}/advice', { ...byAccount, verbs: { GET: verbs.advice } }],
-    ['/token/{token}/explain', { ...byAccount, verbs: { POST: verbs.explain } }],
-    ['/review', { ...byAccount, verbs: { GET: verbs.review } }],
-    ['/scopes', { ...byAccount, verbs: { GET: verbs.scopes } }],
-  ]);
-  if (derivation === true) {
-    const bearers = { entrance: newEntrance(), check: byBearer(tokens) };
-    resources.set(DERIVE, { bodies: json, fail, ...bearers, verbs: { POST: verbs.derive } });
-  }
-  if (introspection !== undefined) {
-    const POST: Verb = ({ body }) => introspect(tokens, body);
-    const check = bySignIn('server', { ...introspection, isOAuth: true });
-    const servers = { entrance: newEntrance(), check, isOAuth: true };
-    resources.set('/introspect', { ...oauth, ...servers, verbs: { POST } });
-  }
-  if (revocation === true) {
-    const POST: Verb = ({ body }) => revoke(tokens, body);
-    const bodies = { ...form, slots: new Slots(maxInFlight, STRANGER_SHARE) };
-    resources.set('/revoke', { ...oauth, bodies, entrance: newEntrance(), verbs: { POST } });
+  const strangers = { ...form, slots: new Slots(maxInFlight, STRANGER_SHARE) };
+  const server = bySignIn('server', { ...introspection, isOAuth: true });
+  const kinds: Readonly<Record<NonNullable<Route['by']>, Omit<Resource, 'verbs'>>> = {
+    account: {
+      bodies: json,
+      fail,
+      entrance: entrance(),
+      check: bySignIn('account', { authenticate, session }),
+    },
+    bearer: { bodies: json, fail, entrance: entrance(), check: byBearer(tokens) },
+    server: { ...oauth, entrance: entrance(), check: server, isOAuth: true },
+    anybody: { ...oauth, bodies: strangers, entrance: entrance() },
+  };
+  const resources = new Map<string, Resource>();
+  for (const { method, path, verb, by = 'account', option } of allRoutes()) {
+    if (verb === undefined || (option !== undefined && !options[option])) continue;
+    const before = resources.get(path)?.verbs;
+    resources.set(path, { ...kinds[by], verbs: { ...before, [method]: verbs[verb] } });
   }
   return resources;
 }
 
-/** What everybody may read, by its route. It takes no slots, since nothing has to be done for it. */
-function filesOf(
-  options: TokenHandlerOptions,
-  bodies: BodySchemas,
-): ReadonlyMap<string, PublicFile> {
-  const document = openApiDocument({ ...options, bodies });
-  return new Map([['/openapi.json', document], ...(options.docs === true ? docsPage() : [])]);
+/** A file that everybody may read. */
+type OpenFile = (request: HttpRequest) => WholeResponse | Promise<WholeResponse>;
+
+/** What everybody may read, by its path. It takes no slots, since nothing has to be done for it. */
+function filesOf(options: TokenHandlerOptions, bodies: BodySchemas): ReadonlyMap<string, OpenFile> {
+  // Most programs never ask for it, so it is loaded and made on its first request.
+  const document = once(async () => {
+    const { openApiDocument } = await import('./description/document.ts');
+    return openApiDocument({ ...options, bodies });
+  });
+  return new Map<string, OpenFile>([
+    ['/openapi.json', async (request) => (await document())(request)],
+    ...(options.docs === true ? docsPage() : []),
+  ]);
 }
 
-function fileFor(request: HttpRequest, file: PublicFile): HttpResponse {
+async function fileFor(request: HttpRequest, file: OpenFile): Promise<HttpResponse> {
   checkAddress(request.url);
-  if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed(['GET']);
+  if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed({ GET: file });
   checkQuery(request.url.searchParams);
   return file(request);
 }
@@ -463,9 +453,13 @@ function nothingHere(): HttpError {
   return new HttpError('not_found', 'there is nothing at this address');
 }
 
-function methodNotAllowed(verbs: readonly string[]): HttpError {
-  const allow = verbs.flatMap((verb) => (verb === 'GET' ? ['GET', 'HEAD'] : [verb]));
+function methodNotAllowed(verbs: Readonly<Record<string, unknown>>): HttpError {
+  const allow = METHODS.filter((method) =>
+    Object.hasOwn(verbs, method === 'HEAD' ? 'GET' : method),
+  );
   return new HttpError('method_not_allowed', `this address takes ${allow.join(', ')}`, {
     headers: { allow: allow.join(', ') },
   });
 }
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];

@@ -6,77 +6,113 @@ import type { ListInput } from '../inputs/types.ts';
 import { misspelledName } from '../scope/nearest.ts';
 import { shownName } from '../text/wording.ts';
 import { HttpError } from './errors.ts';
-import { ID_PATTERN } from './wire.ts';
+import { ID_PATTERN, once } from './wire.ts';
 
 /** The query of a list, with the names of the service. */
 export type Filter = Omit<ListInput, 'account' | 'maxBytes' | 'scope'> & {
   readonly scope?: readonly string[] | undefined;
 };
 
-const listedState = described(
-  fields.state,
-  'Only tokens in this state; `all` for those in any, and without it the active ones. A revoked token is listed until it is purged.',
-);
+/** The queries of the calls that take parameters, each made on its first use. The service parses `scope`. */
+export const QUERIES = {
+  list: once(() =>
+    z.object({
+      scope: parameter(
+        z.array(z.string()),
+        'Only tokens that have to do with each of these scopes; empty for all. `scope[]` and `scope[0]` are other names of it.',
+      ),
+      match: parameter(
+        fields.match,
+        '`overlaps`: can touch something of it; `covers`: may do all of it; `exact`: holds it.',
+      ),
+      state: z.optional(
+        described(
+          fields.state,
+          'Only tokens in this state; `all` for those in any, and without it the active ones. A revoked token is listed until it is purged.',
+        ).check(z.meta({ default: 'active' })),
+      ),
+      name: parameter(
+        z.string(),
+        'Only tokens whose name contains this, in upper or lower case; empty for all.',
+      ),
+      parent: z.optional(
+        fields.parent.check(
+          z.meta({
+            type: 'string',
+            pattern: ID_PATTERN,
+            description: 'Only tokens that were derived from the one with this id, directly.',
+          }),
+        ),
+      ),
+      limit: parameter(
+        numberText('limit', MAX_WIRE_PAGE_TOKENS),
+        'The most tokens on a page; 10 000 without `limit` and `cursor`. A page also ends at 1 MiB of scopes, metadata and limits.',
+      ),
+      cursor: parameter(fields.cursor, 'The `cursor` of the page before.'),
+    }),
+  ),
+  get: once(() =>
+    z.object({
+      state: parameter(
+        fields.state,
+        'Only if the token is in this state; without it, in any but `revoked`.',
+      ),
+    }),
+  ),
+  change: once(() =>
+    z.object({
+      dryRun: parameter(flag('dryRun'), 'Shows the result, and changes nothing.'),
+    }),
+  ),
+  revoke: once(() =>
+    z.object({
+      descendants: parameter(
+        flag('descendants'),
+        'Also revokes all tokens that were derived from it, at any depth.',
+      ),
+    }),
+  ),
+  advice: once(() =>
+    z.object({
+      unusedForDays: days(
+        'unusedForDays',
+        'How long a scope was not used that can go; 30 without it.',
+      ),
+    }),
+  ),
+  review: once(() =>
+    z.object({
+      unusedForDays: days(
+        'unusedForDays',
+        'How long a token, or most of its scopes, was not used; 90 without it.',
+      ),
+      expiringWithinDays: days(
+        'expiringWithinDays',
+        'How soon a token in use expires; 14 without it.',
+      ),
+      secretOlderThanDays: days('secretOlderThanDays', 'How old a value is; 180 without it.'),
+      cursor: parameter(
+        fields.cursor,
+        'The `cursor` of the page before, for the same other parameters.',
+      ),
+    }),
+  ),
+};
 
-/** The schema of the query; the service parses `scope`. */
-export const filterSchema = z.object({
-  scope: z.optional(
-    described(
-      z.array(z.string()),
-      'Only tokens that have to do with each of these scopes; empty for all. `scope[]` and `scope[0]` are other names of it.',
-    ),
-  ),
-  match: z.optional(
-    described(
-      fields.match,
-      '`overlaps`: can touch something of it; `covers`: may do all of it; `exact`: holds it.',
-    ),
-  ),
-  state: z.optional(listedState.check(z.meta({ default: 'active' }))),
-  name: z.optional(
-    described(
-      z.string(),
-      'Only tokens whose name contains this, in upper or lower case; empty for all.',
-    ),
-  ),
-  parent: z.optional(
-    fields.parent.check(
-      z.meta({
-        type: 'string',
-        pattern: ID_PATTERN,
-        description: 'Only tokens that were derived from the one with this id, directly.',
-      }),
-    ),
-  ),
-  limit: z.optional(
-    described(
-      numberText('limit', MAX_WIRE_PAGE_TOKENS),
-      'The most tokens on a page; 10 000 without `limit` and `cursor`. A page also ends at 1 MiB of scopes, metadata and limits.',
-    ),
-  ),
-  cursor: z.optional(described(fields.cursor, 'The `cursor` of the page before.')),
-});
-
-/** The schema of the query of advice. */
-export const adviceSchema = z.object({
-  unusedForDays: days('unusedForDays', 'How long a scope was not used that can go; 30 without it.'),
-});
-
-/** The schema of the query of a review. */
-export const reviewSchema = z.object({
-  unusedForDays: days(
-    'unusedForDays',
-    'How long a token, or most of its scopes, was not used; 90 without it.',
-  ),
-  expiringWithinDays: days('expiringWithinDays', 'How soon a token in use expires; 14 without it.'),
-  secretOlderThanDays: days('secretOlderThanDays', 'How old a value is; 180 without it.'),
-  cursor: z.optional(
-    described(fields.cursor, 'The `cursor` of the page before, for the same other parameters.'),
-  ),
-});
+function parameter<Schema extends z.ZodMiniType>(schema: Schema, description: string) {
+  return z.optional(described(schema, description));
+}
 
 function days(name: string, description: string) {
-  return z.optional(described(numberText(name, MAX_REVIEWED_DAYS), description));
+  return parameter(numberText(name, MAX_REVIEWED_DAYS), description);
+}
+
+function flag(name: string) {
+  const text = z.enum(['true', 'false'], { error: `${name} must be true or false` });
+  return z.pipe(
+    text,
+    z.transform((given) => given === 'true'),
+  );
 }
 
 /** A whole number as a text. */
@@ -91,29 +127,6 @@ export function withoutEmpty({ scope, name, ...filter }: Filter): Filter {
   const scopes = scope?.filter((text) => text !== '') ?? [];
   return { ...filter, ...(scopes.length > 0 && { scope: scopes }), ...(name && { name }) };
 }
-
-/** The schema of the query of one token. */
-export const getSchema = z.object({
-  state: z.optional(
-    described(
-      fields.state,
-      'Only if the token is in this state; without it, in any but `revoked`.',
-    ),
-  ),
-});
-
-/** The schema of the query of a revocation. */
-export const revokeSchema = z.object({
-  descendants: z.optional(
-    described(
-      z.pipe(
-        z.enum(['true', 'false'], { error: 'descendants must be true or false' }),
-        z.transform((text) => text === 'true'),
-      ),
-      'Also revokes all tokens that were derived from it, at any depth.',
-    ),
-  ),
-});
 
 /**
  * Reads a query and uses it. An error about one of its parameters says so, even if `use` throws it.

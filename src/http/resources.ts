@@ -16,36 +16,31 @@ import { performance } from '../time/timers.ts';
 import { type IssuedToken, recordBytes, type Token, type TokenPage } from '../token/record.ts';
 import { listBytes } from '../token/size.ts';
 import { invalidBearer } from './bearer.ts';
-import { addressDenied, HttpError, limitExceeded, overloaded } from './errors.ts';
-import {
-  adviceSchema,
-  type Filter,
-  filterSchema,
-  getSchema,
-  reviewSchema,
-  revokeSchema,
-  withoutEmpty,
-  withQuery,
-} from './query.ts';
-import type { SpentRate } from './rate-limit-fields.ts';
-import type { HttpRequest } from './request.ts';
-import { type HttpResponse, succeed, succeedWithList } from './responses.ts';
-import type { Reservation } from './slots.ts';
 import {
   type BodySchemas,
-  etag,
   fromLegacyBody,
   inLegacyWords,
   refuseExpireNumber,
   refuseMember,
   toInput,
-  toWire,
-  toWireRotated,
-  toWireWithUse,
-  versionsOf,
   withLegacyHint,
+} from './bodies.ts';
+import { addressDenied, HttpError, limitExceeded, overloaded } from './errors.ts';
+import { introspect, revoke } from './introspection.ts';
+import { type Filter, QUERIES, withoutEmpty, withQuery } from './query.ts';
+import type { SpentRate } from './rate-limit-fields.ts';
+import type { HttpRequest } from './request.ts';
+import { type HttpResponse, succeed, succeedWithList } from './responses.ts';
+import type { Reservation } from './slots.ts';
+import {
+  toWire,
+  toWireAdvice,
+  toWireFinding,
+  toWireRotated,
+  toWireUsage,
+  toWireWithUse,
+  type WireExplanation,
 } from './wire.ts';
-import { toWireAdvice, toWireFinding, toWireUsage, type WireExplanation } from './wire-reports.ts';
 
 /** Milliseconds after which `GET /token` without a `limit` ends with a page that is empty. @bound */
 export const LISTING_BUDGET_MS = 50;
@@ -113,7 +108,7 @@ export class TokenResources {
     const members = this.#acceptLegacyBody ? fromLegacyBody(body) : body;
     refuseExpireNumber(members);
     try {
-      const token = await create(toInput<Input>(this.#schemas.create, required(members)));
+      const token = await create(toInput<Input>(this.#schemas.create(), required(members)));
       return succeed(toWire(token), etag(token));
     } catch (error) {
       throw this.#acceptLegacyBody ? inLegacyWords(error, body) : withLegacyHint(error, body);
@@ -121,7 +116,7 @@ export class TokenResources {
   }
 
   readonly list: Verb = async ({ account, query, slots }) => {
-    const { filter, tokens, cursor } = await withQuery(filterSchema, query, async (asked) => {
+    const { filter, tokens, cursor } = await withQuery(QUERIES.list(), query, async (asked) => {
       const filter = withoutEmpty(asked);
       return { filter, ...(await this.#page(account, filter)) };
     });
@@ -130,7 +125,7 @@ export class TokenResources {
   };
 
   readonly get: Verb = async ({ account, token, query, slots }) => {
-    const found = await withQuery(getSchema, query, (options) =>
+    const found = await withQuery(QUERIES.get(), query, (options) =>
       this.#tokens.get(account, token, options),
     );
     if (found === undefined) throw notFound();
@@ -148,7 +143,7 @@ export class TokenResources {
   };
 
   readonly advice: Verb = async ({ account, token, query, slots }) => {
-    const advice = await withQuery(adviceSchema, query, async (options) => {
+    const advice = await withQuery(QUERIES.advice(), query, async (options) => {
       if (!this.#tokens.recordsUsage) throw notRecorded();
       return this.#tokens.advise(account, token, options);
     });
@@ -159,14 +154,14 @@ export class TokenResources {
   };
 
   readonly explain: Verb = async ({ account, token, body }) => {
-    const need = readInput(this.#schemas.explain, required(body, '{"scope": "…"}'));
+    const need = readInput(this.#schemas.explain(), required(body, '{"scope": "…"}'));
     const explanation = await this.#tokens.explain(account, token, need as Need);
     if (explanation.reason === 'unknown') throw notFound();
     return succeed({ data: explanation satisfies WireExplanation });
   };
 
   readonly review: Verb = async ({ account, query, slots }) => {
-    const { days, findings, cursor } = await withQuery(reviewSchema, query, async (asked) => {
+    const { days, findings, cursor } = await withQuery(QUERIES.review(), query, async (asked) => {
       const { cursor: _, ...days } = asked;
       return { days, ...(await this.#tokens.reviewPage({ account, ...asked })) };
     });
@@ -178,14 +173,14 @@ export class TokenResources {
     return pageOf(findings, (each) => toWireFinding(each, this.#toWire), { ...days, cursor });
   };
 
-  readonly replace: Verb = (call) => this.#change(call, this.#schemas.replace, 'modify');
+  readonly replace: Verb = (call) => this.#change(call, this.#schemas.replace(), 'modify');
 
-  readonly patch: Verb = (call) => this.#change(call, this.#schemas.patch, 'patch');
+  readonly patch: Verb = (call) => this.#change(call, this.#schemas.patch(), 'patch');
 
   readonly revoke: Verb = async (call) => {
     const { account, token, query } = call;
     const conditions = await this.#conditions(call);
-    const isRevoked = await withQuery(revokeSchema, query, (options) =>
+    const isRevoked = await withQuery(QUERIES.revoke(), query, (options) =>
       this.#tokens
         .revoke(account, token, { ...options, ...conditions })
         .catch(throwRevocationError),
@@ -196,8 +191,8 @@ export class TokenResources {
 
   readonly rotate: Verb = async (call) => {
     const { account, token, body = {} } = call;
-    const options = toInput<RotateOptions>(this.#schemas.rotate, body);
-    const conditions = await this.#conditions({ ...call, body }, this.#schemas.rotate);
+    const options = toInput<RotateOptions>(this.#schemas.rotate(), body);
+    const conditions = await this.#conditions({ ...call, body }, this.#schemas.rotate());
     // With `cancel`, the token has no value.
     const rotated: Token = await this.#tokens.rotate(account, token, { ...options, ...conditions });
     return succeed(toWireRotated(rotated), etag(rotated));
@@ -206,12 +201,17 @@ export class TokenResources {
   readonly scopes: Verb = async ({ account }) =>
     succeedWithList(await this.#tokens.scopes(account), (scope) => scope);
 
+  readonly introspect: Verb = ({ body }) => introspect(this.#tokens, body);
+
+  readonly revokeByValue: Verb = ({ body }) => revoke(this.#tokens, body);
+
   async #change(
     call: ResourceCall,
     schema: z.ZodMiniObject,
     verb: 'modify' | 'patch',
   ): Promise<HttpResponse> {
-    const { account, token, body } = call;
+    const { account, token, body, query } = call;
+    const options = await withQuery(QUERIES.change(), query, async (asked) => asked);
     refuseMember(
       body,
       'ttl',
@@ -219,7 +219,10 @@ export class TokenResources {
     );
     const change = toInput<ModifyInput & PatchInput>(schema, required(body));
     const conditions = await this.#conditions(call, schema);
-    const changed = await this.#tokens[verb](account, token, change, conditions);
+    const changed = await this.#tokens[verb](account, token, change, { ...options, ...conditions });
+    const { diff } = changed;
+    // No token has the version of a change that was not made.
+    if (diff !== undefined) return succeed({ data: [toWire(changed)], diff });
     return succeed({ data: [toWire(changed)] }, etag(changed));
   }
 
@@ -342,3 +345,36 @@ function throwRevocationError(error: unknown): never {
     'the token is revoked, but not confirmed by as many replicas as was asked for: a failover may undo it',
   );
 }
+
+/** The entity tag of a token, as a header. */
+function etag({ version }: Token): Record<string, string> {
+  return { etag: `"${version}"` };
+}
+
+/**
+ * The versions that an `If-Match` lists (RFC 9110 section 13.1.1); `undefined` if it is not a list of
+ * entity tags. Tags that no version of a token has are left out.
+ *
+ * Weak tags and bare numbers count, although the RFC asks for strong comparison: gateways that compress
+ * responses weaken the tags in them, and a token has one representation for each version, so a weak tag
+ * names it as well as a strong one. Without them, a correct client behind such a gateway would read and
+ * be refused again and again.
+ */
+function versionsOf(header: string): readonly number[] | undefined {
+  const versions: number[] = [];
+  let count = 0;
+  for (let at = 0; at < header.length; ) {
+    LISTED_TAG.lastIndex = at;
+    const [all, tag] = LISTED_TAG.exec(header) ?? [];
+    if (all === undefined) return undefined;
+    at += all.length;
+    if (tag === undefined) continue;
+    count += 1;
+    const version = /^(?:W\/)?"?([1-9]\d{0,14})"?$/.exec(tag)?.[1];
+    if (version !== undefined) versions.push(Number(version));
+  }
+  return count === 0 ? undefined : versions;
+}
+
+/** One element of a list, which may be empty: an entity tag, or the bare number of a version. */
+const LISTED_TAG = /[\t ]*(?:((?:W\/)?"[!\x23-\x7e\x80-\xff]*"|[1-9]\d{0,14})[\t ]*)?(?:,|$)/y;

@@ -14,5 +14,5 @@ export function parseInstant(text: string): Date | undefined {
 export const INSTANT_SCHEMA = {
   type: 'string',
   format: 'date-time',
-  pattern: String(z.toJSONSchema(DATE_TIME).pattern),
+  pattern: String(DATE_TIME.def.pattern?.source),
 } as const;

@@ -24,6 +24,7 @@ import {
   type RotateOptions,
   type Token,
   TokenService,
+  type TokenStore,
   type Verdict,
 } from '../../src/index.ts';
 import {
@@ -36,6 +37,7 @@ import {
 } from '../../src/scope/index.ts';
 import { same } from './same.ts';
 
+declare const tokenStore: TokenStore;
 declare const text: string;
 declare const texts: readonly string[];
 declare const request: Request;
@@ -51,6 +53,19 @@ declare const patterns: readonly Pattern[];
 
 const options = { store: new MemoryTokenStore(), keys: [], prefix: 'tw' };
 const account = 'ada';
+new TokenService({ ...options, usage: true, limits: true });
+new TokenService({ ...options, usage: { flushMs: 100 }, limits: {} });
+const counts = new MemoryTokenStore();
+new TokenService({ ...options, store: tokenStore });
+new TokenService({ ...options, store: tokenStore, usage: { store: counts.usage } });
+new TokenService({ ...options, store: tokenStore, limits: { store: counts.leases } });
+// @ts-expect-error: this store keeps no counts
+new TokenService({ ...options, store: tokenStore, usage: true });
+// @ts-expect-error: the same for limits
+new TokenService({ ...options, store: tokenStore, limits: true });
+// @ts-expect-error: and without a store
+new TokenService({ ...options, store: tokenStore, usage: { flushMs: 100 } });
+
 const tokens = new TokenService({ ...options, catalog });
 
 // The service infers the entries from its catalog: given directly, by a function, or by a promise.

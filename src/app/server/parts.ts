@@ -8,6 +8,7 @@ import {
   fixedAccounts,
   type TokenHandlerOptions,
 } from '../../http/index.ts';
+import { allRoutes } from '../../http/routes.ts';
 import { isTokenError } from '../../index.ts';
 import { usageError } from '../terminal/errors.ts';
 import { callerAddress } from './client-address.ts';
@@ -193,10 +194,9 @@ function frontPage({ console, docs }: Pick<ServeSettings, 'console' | 'docs'>): 
 
 /** The paths of optional routes. */
 function pathsOf({ introspection, revocation, derivation, docs }: ServeSettings): string[] {
+  const on = { introspection: introspection.length > 0, revocation, derivation };
   return [
-    ...(introspection.length > 0 ? ['/introspect'] : []),
-    ...(revocation ? ['/revoke'] : []),
-    ...(derivation ? ['/token/derive'] : []),
+    ...allRoutes().flatMap(({ path, option }) => (option && on[option] ? [path] : [])),
     ...(docs ? ['/docs'] : []),
   ];
 }

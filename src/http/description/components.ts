@@ -1,3 +1,4 @@
+import * as z from 'zod/mini';
 import {
   MAX_HOST_LENGTH,
   MAX_LABEL_LENGTH,
@@ -6,13 +7,8 @@ import {
   MAX_PATH_SEGMENTS,
   MAX_PATH_TEMPLATES,
 } from '../../bounds.ts';
-import { arrayOf, INTROSPECTION_SCHEMA, type Json, objectSchema, TOKEN_SCHEMA } from '../wire.ts';
-import {
-  ADVICE_SCHEMA,
-  EXPLANATION_SCHEMA,
-  FINDING_SCHEMA,
-  USAGE_SCHEMA,
-} from '../wire-reports.ts';
+import { EXAMPLE_SCOPE } from '../routes.ts';
+import { ANSWERS, type Answers, type Json } from '../wire.ts';
 
 /** The options of the handler that add components. */
 export interface ComponentOptions {
@@ -22,8 +18,6 @@ export interface ComponentOptions {
   readonly revocation?: boolean | undefined;
   readonly derivation?: boolean | undefined;
 }
-
-export const EXAMPLE_SCOPE = 'GET:shop.example/orders';
 
 /** The parts of the document that its operations refer to. */
 export function components(options: ComponentOptions): Json {
@@ -71,7 +65,7 @@ export function components(options: ComponentOptions): Json {
         schema: { type: 'string' },
       },
     },
-    schemas: { ...SCHEMAS, ...(hasOAuth(options) && OAUTH_SCHEMAS) },
+    schemas: schemasOf(options),
   };
 }
 
@@ -102,78 +96,75 @@ const SCOPE: Json = {
   examples: [EXAMPLE_SCOPE],
 };
 
-const SUCCESS = {
-  success: { const: true },
-  message: { const: '' },
-  error: { type: 'null' },
+/** The answers that the document has by name, in its order. */
+const NAMED = [
+  'Token',
+  'IssuedToken',
+  'Success',
+  'OneToken',
+  'ChangedToken',
+  'TokenList',
+  'Usage',
+  'Advice',
+  'Explanation',
+  'FindingList',
+  'ScopeList',
+  'Done',
+  'Failure',
+] as const satisfies readonly (keyof Answers)[];
+
+function answerSchemas(names: readonly (keyof Answers)[]): Json {
+  const schemas = names.map((name) => [name, toJsonSchema(ANSWERS[name]())]);
+  return Object.fromEntries(schemas);
+}
+
+function schemasOf(options: ComponentOptions): Json {
+  return {
+    Scope: SCOPE,
+    ...answerSchemas(NAMED),
+    IssuedToken: {
+      allOf: [{ $ref: '#/components/schemas/Token' }, { $ref: '#/components/schemas/Success' }],
+    },
+    ...(hasOAuth(options) && FORMS),
+    ...(hasOAuth(options) && answerSchemas(['Introspection', 'OAuthFailure'])),
+  };
+}
+
+const FORM_MEMBERS: Json = {
+  token: { type: 'string', minLength: 1, description: 'The value.' },
+  token_type_hint: { type: 'string', description: 'Does not matter here.' },
 };
 
-const SCHEMAS: Json = {
-  Scope: SCOPE,
-  Token: TOKEN_SCHEMA,
-  IssuedToken: {
-    allOf: [{ $ref: '#/components/schemas/Token' }, { $ref: '#/components/schemas/Success' }],
-  },
-  Success: objectSchema(SUCCESS),
-  OneToken: objectSchema({
-    data: { ...arrayOf('Token'), minItems: 1, maxItems: 1 },
-    ...SUCCESS,
-  }),
-  TokenList: objectSchema({ data: arrayOf('Token'), ...SUCCESS }, { cursor: { type: 'string' } }),
-  Usage: objectSchema({ data: USAGE_SCHEMA, ...SUCCESS }),
-  Advice: objectSchema({ data: ADVICE_SCHEMA, ...SUCCESS }),
-  Explanation: objectSchema({ data: EXPLANATION_SCHEMA, ...SUCCESS }),
-  FindingList: objectSchema(
-    { data: { type: 'array', items: FINDING_SCHEMA }, ...SUCCESS },
-    { cursor: { type: 'string' } },
-  ),
-  ScopeList: objectSchema({ data: arrayOf('Scope'), ...SUCCESS }),
-  Done: objectSchema({ data: { type: 'null' }, ...SUCCESS }),
-  Failure: objectSchema(
-    {
-      success: { const: false },
-      message: { type: 'string', description: 'For people; may change.' },
-      error: { type: 'integer' },
-      code: { type: 'string', description: 'For programs; does not change.' },
-      data: { type: 'null' },
-    },
-    {
-      details: {
-        type: 'object',
-        description: 'Facts for programs.',
-        properties: {
-          member: {
-            type: 'string',
-            description: 'The member of the body or the query that the failure is about.',
-          },
-          min: { type: 'integer', description: 'The least that the member may be.' },
-          max: {
-            type: 'integer',
-            description: 'The most that it may be; of `expire` in UNIX seconds.',
-          },
-        },
-        additionalProperties: true,
-      },
-    },
-  ),
-};
-
-const OAUTH_SCHEMAS: Json = {
-  TokenForm: objectSchema(
-    { token: { type: 'string', minLength: 1, description: 'The value.' } },
-    { token_type_hint: { type: 'string', description: 'Does not matter here.' } },
-  ),
-  IntrospectionForm: objectSchema(
-    { token: { type: 'string', minLength: 1, description: 'The value.' } },
-    {
-      token_type_hint: { type: 'string', description: 'Does not matter here.' },
+const FORMS: Json = {
+  TokenForm: { type: 'object', required: ['token'], properties: FORM_MEMBERS },
+  IntrospectionForm: {
+    type: 'object',
+    required: ['token'],
+    properties: {
+      ...FORM_MEMBERS,
       client_address: {
         type: 'string',
         description:
           'The IP address that the request of the bearer comes from. Without it, a token that is restricted to certain addresses is not active.',
       },
     },
-  ),
-  Introspection: INTROSPECTION_SCHEMA,
-  OAuthFailure: objectSchema({ error: { type: 'string' }, error_description: { type: 'string' } }),
+  },
 };
+
+/** A JSON Schema of what the schema takes. */
+export function toJsonSchema(schema: z.ZodMiniType): Json {
+  const { $schema: _, ...whole } = z.toJSONSchema(schema, {
+    io: 'input',
+    unrepresentable: 'any',
+    override: ({ jsonSchema }) => {
+      // zod adds the range of exact doubles, which says nothing about the member.
+      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+      // Of an answer, what is always there is read first.
+      const { properties, additionalProperties } = jsonSchema;
+      if (properties === undefined || additionalProperties !== undefined) return;
+      delete jsonSchema.properties;
+      jsonSchema.properties = properties;
+    },
+  });
+  return whole;
+}

@@ -1,25 +1,14 @@
-import type { ServiceErrorCode as Code } from '../errors.ts';
-import { FORM_TYPE } from '../introspection.ts';
+import type * as z from 'zod/mini';
+import { MAX_FILTER_SCOPES, MAX_REVIEWED_DAYS, MAX_WIRE_PAGE_TOKENS } from '../../bounds.ts';
+import type { BodySchemas } from '../bodies.ts';
+import { type ServiceErrorCode as Code, DESCRIPTIONS, STATUS } from '../errors.ts';
+import { FORM_TYPE, oauthError } from '../introspection.ts';
 import { type PublicFile, publicFile } from '../public-file.ts';
-import { filterSchema, getSchema, revokeSchema } from '../query.ts';
-import { type BodySchemas, ID_PATTERN, type Json, type WireToken } from '../wire.ts';
-import { type ComponentOptions, components, EXAMPLE_SCOPE, hasOAuth } from './components.ts';
-import {
-  ACCOUNT_CODES,
-  BODY_CODES,
-  COMMON_CODES,
-  EXAMPLE_ID,
-  EXAMPLE_SUCCESS,
-  EXAMPLE_TOKEN,
-  failures,
-  json,
-  jsonBody,
-  oauthFailures,
-  operation,
-  queryParameters,
-  toJsonSchema,
-} from './parts.ts';
-import { advice, explain, review, usage } from './reports.ts';
+import { QUERIES } from '../query.ts';
+import { allRoutes, EXAMPLE_ID, type Route } from '../routes.ts';
+import { ID_PATTERN, type Json } from '../wire.ts';
+import { type ComponentOptions, components, hasOAuth, toJsonSchema } from './components.ts';
+import { exampleOf } from './examples.ts';
 
 /** The options of the handler that change its document, and the bodies that it accepts. */
 export interface DocumentOptions extends ComponentOptions {
@@ -30,54 +19,13 @@ export interface DocumentOptions extends ComponentOptions {
   readonly bodies: BodySchemas;
 }
 
-const SCOPE_CODES: readonly Code[] = [
-  'scopes_required',
-  'invalid_scope',
-  'scope_unmatched',
-  'too_many_scopes',
-  'catalog_empty',
-];
-const LIFETIME_CODES: readonly Code[] = ['invalid_ttl', 'invalid_expire', 'invalid_limits'];
-const CREATE_CODES: readonly Code[] = [
-  ...ACCOUNT_CODES,
-  ...BODY_CODES,
-  ...SCOPE_CODES,
-  ...LIFETIME_CODES,
-  'quota_exceeded',
-  'store_corrupt',
-  'durability_unconfirmed',
-];
-/** A parent that holds nothing is not an empty catalog. */
-const DERIVE_CODES: readonly Code[] = [
-  ...CREATE_CODES.filter((code) => code !== 'catalog_empty'),
-  'invalid_token',
-  'address_denied',
-  'limit_exceeded',
-];
-const CHANGE_CODES: readonly Code[] = [
-  ...ACCOUNT_CODES,
-  'cross_site',
-  'not_found',
-  'version_conflict',
-  'store_corrupt',
-];
-
-/** A token as a service shows it if it records usage. */
-const EXAMPLE_USED: WireToken = { ...EXAMPLE_TOKEN, lastUsed: 1_735_776_000, uses: 12 };
-const EXAMPLE_NEW = { scopes: [EXAMPLE_SCOPE], ttl: 3600, name: 'nightly build' };
-
 /**
- * The service as an OpenAPI 3.1 document. Bodies and queries come from the schemas that validate them,
- * statuses and numbers from the table of the responses. Made on the first call, and cached.
+ * The service as an OpenAPI 3.1 document. Its calls come from the routes that the handler dispatches by,
+ * bodies and queries from the schemas that validate them, statuses and numbers from the table of the
+ * responses.
  */
 export function openApiDocument(options: DocumentOptions): PublicFile {
-  let file: PublicFile | undefined;
-  return (request) => {
-    file ??= publicFile(JSON.stringify(documentOf(options)), {
-      'content-type': 'application/json',
-    });
-    return file(request);
-  };
+  return publicFile(JSON.stringify(documentOf(options)), { 'content-type': 'application/json' });
 }
 
 /** Of the interface. That of the package is not for everybody, and would change without a change here. */
@@ -107,280 +55,158 @@ function documentOf(options: DocumentOptions): Json {
 }
 
 function pathsOf(options: DocumentOptions): Json {
-  const { introspection, revocation, derivation } = options;
+  const paths: Record<string, Json> = {};
+  for (const route of allRoutes()) {
+    const { method, path, option } = route;
+    if (option !== undefined && !options[option]) continue;
+    const shared = path.includes('{token}') ? { parameters: [tokenParameter(options)] } : {};
+    const before = paths[path] ?? shared;
+    paths[path] = { ...before, [method.toLowerCase()]: operationOf(route, method, options) };
+  }
+  return paths;
+}
+
+function operationOf(route: Route, method: string, options: DocumentOptions): Json {
+  const { operationId, summary, tag = 'tokens', description, by = 'account' } = route;
+  const parameters = [
+    ...(route.isConditional ? [{ $ref: '#/components/parameters/IfMatch' }] : []),
+    ...(route.query === undefined ? [] : queryParameters(QUERIES[route.query]())),
+  ];
+  const body = bodyOf(route, options);
   return {
-    '/token': { post: create(options), get: list(options) },
-    ...(derivation && { '/token/derive': { post: derive(options) } }),
-    '/token/{token}': {
-      parameters: [tokenParameter(options)],
-      get: show(options),
-      put: replace(options),
-      patch: patch(options),
-      delete: remove(options),
-    },
-    '/token/{token}/rotate': {
-      parameters: [tokenParameter(options)],
-      post: rotate(options),
-    },
-    '/token/{token}/usage': {
-      parameters: [tokenParameter(options)],
-      get: usage(options),
-    },
-    '/token/{token}/advice': {
-      parameters: [tokenParameter(options)],
-      get: advice(options),
-    },
-    '/token/{token}/explain': {
-      parameters: [tokenParameter(options)],
-      post: explain(options),
-    },
-    '/review': { get: review(options) },
-    '/scopes': { get: scopes(options) },
-    '/openapi.json': { get: OPENAPI },
-    ...(introspection && { '/introspect': { post: introspectionOf(options) } }),
-    ...(revocation && { '/revoke': { post: REVOCATION } }),
+    operationId,
+    summary,
+    tags: [tag],
+    ...(description !== undefined && { description }),
+    ...(parameters.length > 0 && { parameters }),
+    ...(body !== undefined && { requestBody: body }),
+    responses: { 200: successOf(route), ...failuresOf(route, method, options) },
+    ...(by !== 'account' && { security: SECURITY[by] }),
   };
 }
 
-/** Matches a body with two lifetimes, which is refused. The schemas that check bodies lack this rule. */
-const TWO_LIFETIMES: Json = {
-  anyOf: [
-    { required: ['ttl', 'expiresIn'] },
-    { required: ['ttl', 'expire'] },
-    { required: ['expiresIn', 'expire'] },
-  ],
+const SECURITY: Readonly<Record<Exclude<Route['by'], 'account' | undefined>, readonly Json[]>> = {
+  bearer: [{ bearer: [] }],
+  server: [{ resourceServer: [] }],
+  anybody: [],
 };
 
-function create(options: DocumentOptions): Json {
-  return operation('issueToken', 'Issues a token', {
-    requestBody: jsonBody(bodyOfNew(options), true, EXAMPLE_NEW),
-    responses: { 200: ISSUED, ...failures(options, [...CREATE_CODES, 'cross_site']) },
-  });
+function bodyOf(route: Route, { bodies, acceptLegacyBody }: DocumentOptions): Json | undefined {
+  const { body, form, bodyExample, isBodyOptional } = route;
+  if (form !== undefined) {
+    const schema = { $ref: `#/components/schemas/${form}` };
+    return { required: true, content: { [FORM_TYPE]: { schema } } };
+  }
+  if (body === undefined) return undefined;
+  const strict = toJsonSchema(bodies[body]());
+  const schema = body === 'create' && acceptLegacyBody ? withLegacy(strict) : strict;
+  const content = { 'application/json': { schema, example: bodyExample } };
+  return { required: isBodyOptional !== true, content };
 }
 
-function derive(options: DocumentOptions): Json {
-  return operation('deriveToken', 'Makes a narrower token from that of the bearer', {
-    description:
-      'It may do what was asked for and the token of the bearer may do, and ends when that ends at the latest.',
-    requestBody: jsonBody(bodyOfNew(options), true, EXAMPLE_NEW),
-    responses: { 200: ISSUED, ...failures({}, DERIVE_CODES) },
-    security: [{ bearer: [] }],
-  });
+/** The headers of successes, by the schema of their body. */
+const HEADERS: Readonly<Partial<Record<NonNullable<Route['answer']>, string>>> = {
+  IssuedToken: 'ETag',
+  OneToken: 'ETag',
+  ChangedToken: 'ETag',
+  TokenList: 'Link',
+  FindingList: 'Link',
+};
+
+function successOf({ answer, success, example }: Route): Json {
+  if (answer === undefined) return { description: success };
+  const header = HEADERS[answer];
+  const schema =
+    answer === 'Document' ? { type: 'object' } : { $ref: `#/components/schemas/${answer}` };
+  return {
+    description: success,
+    ...(header && { headers: { [header]: { $ref: `#/components/headers/${header}` } } }),
+    content: { 'application/json': { schema, ...(example && { example }) } },
+  };
 }
 
-function bodyOfNew({ bodies, acceptLegacyBody }: DocumentOptions): Json {
-  const body = { ...toJsonSchema(bodies.create), not: TWO_LIFETIMES };
-  return acceptLegacyBody ? withLegacy(body) : body;
+/** The failures of a call, by status. */
+function failuresOf(route: Route, method: string, { limiter }: DocumentOptions): Json {
+  const { by = 'account', form, body } = route;
+  const hasPassword = by === 'account' || by === 'server';
+  const codes: readonly Code[] = [
+    'invalid_request',
+    'uri_too_long',
+    'internal',
+    // What is the same for everybody takes no slot.
+    ...(route.verb === undefined ? [] : (['overloaded'] as const)),
+    ...(by === 'anybody' ? [] : (['unauthenticated', 'store_unavailable'] as const)),
+    ...(body === undefined ? [] : (['invalid_json'] as const)),
+    ...(body === undefined && form === undefined ? [] : BODY_CODES),
+    ...(hasPassword && method !== 'GET' ? (['cross_site'] as const) : []),
+    ...route.codes,
+    ...(hasPassword && limiter ? (['rate_limited'] as const) : []),
+  ];
+  return form === undefined ? failures(codes) : oauthFailures(codes);
 }
 
-function list(options: DocumentOptions): Json {
-  return operation('listTokens', 'Lists tokens, newest first', {
-    parameters: queryParameters(filterSchema),
-    responses: {
-      200: {
-        description:
-          'The tokens. If there may be more, a cursor and a link to the next page; then a page may hold fewer tokens than `limit`, or none.',
-        headers: { Link: { $ref: '#/components/headers/Link' } },
-        content: json('TokenList', { data: [EXAMPLE_USED], ...EXAMPLE_SUCCESS }),
+const BODY_CODES: readonly Code[] = ['payload_too_large', 'unsupported_media_type'];
+
+/** The failures in the envelope. */
+function failures(codes: readonly Code[]): Json {
+  return byStatus(codes, String, (some) => ({
+    schema: {
+      type: 'object',
+      allOf: [{ $ref: '#/components/schemas/Failure' }],
+      required: ['code', 'error'],
+      properties: {
+        code: { enum: some },
+        error: { enum: [...new Set(some.map((code) => STATUS[code][1]))] },
       },
-      ...failures(options, [...ACCOUNT_CODES, 'invalid_scope', 'store_corrupt']),
     },
-  });
+    examples: Object.fromEntries(some.map((code) => [code, { value: exampleOf(code) }])),
+  }));
 }
 
-function show(options: DocumentOptions): Json {
-  return operation('getToken', 'Shows a token, also an expired one', {
-    parameters: queryParameters(getSchema),
-    responses: {
-      200: { ...SHOWN, content: json('OneToken', { data: [EXAMPLE_USED], ...EXAMPLE_SUCCESS }) },
-      ...failures(options, [...ACCOUNT_CODES, 'not_found', 'store_corrupt']),
+/** The failures in the form of OAuth. */
+function oauthFailures(codes: readonly Code[]): Json {
+  return byStatus(codes, oauthError, (some) => ({
+    schema: {
+      type: 'object',
+      allOf: [{ $ref: '#/components/schemas/OAuthFailure' }],
+      required: ['error'],
+      properties: { error: { enum: [...new Set(some.map(oauthError))] } },
     },
-  });
+  }));
 }
 
-function replace(options: DocumentOptions): Json {
-  return operation('replaceToken', 'Replaces scopes and expiry', {
-    description:
-      'Without `expire` and `expiresIn`, the token lives for the default lifetime from now.',
-    parameters: [IF_MATCH],
-    requestBody: jsonBody({ ...toJsonSchema(options.bodies.replace), not: TWO_LIFETIMES }, true, {
-      scopes: [EXAMPLE_SCOPE],
-      expiresIn: '30d',
+/** The headers of failures, by status. */
+const HEADERS_OF_STATUS: Readonly<Record<number, Json>> = {
+  401: { 'WWW-Authenticate': { $ref: '#/components/headers/WWW-Authenticate' } },
+  429: { 'Retry-After': { $ref: '#/components/headers/Retry-After' } },
+  503: { 'Retry-After': { $ref: '#/components/headers/Retry-After' } },
+};
+
+function byStatus(
+  codes: readonly Code[],
+  nameOf: (code: Code) => string,
+  content: (some: Code[]) => Json,
+): Json {
+  const statuses = [...new Set(codes.map((code) => STATUS[code][0]))].sort();
+  return Object.fromEntries(
+    statuses.map((status) => {
+      const some = codes.filter((code) => STATUS[code][0] === status);
+      const description = some
+        .map((code) => `\`${nameOf(code)}\`: ${DESCRIPTIONS[code]}.`)
+        .join('\n\n');
+      // A token that is used up for good has no time to come back.
+      const headers = some.includes('limit_exceeded') ? undefined : HEADERS_OF_STATUS[status];
+      return [
+        status,
+        {
+          description,
+          ...(headers !== undefined && { headers }),
+          content: { 'application/json': content(some) },
+        },
+      ];
     }),
-    responses: { 200: SHOWN, ...failures(options, UPDATE_CODES) },
-  });
+  );
 }
-
-/** `scopes` excludes `addScopes` and `removeScopes`. The schema of the body lacks this rule, too. */
-function patch(options: DocumentOptions): Json {
-  const body = {
-    ...toJsonSchema(options.bodies.patch),
-    minProperties: 1,
-    not: {
-      anyOf: [
-        { required: ['scopes', 'addScopes'] },
-        { required: ['scopes', 'removeScopes'] },
-        TWO_LIFETIMES,
-      ],
-    },
-  };
-  return operation('patchToken', 'Updates only the fields you send', {
-    parameters: [IF_MATCH],
-    requestBody: jsonBody(body, true, { addScopes: [EXAMPLE_SCOPE] }),
-    responses: { 200: SHOWN, ...failures(options, UPDATE_CODES) },
-  });
-}
-
-function remove(options: DocumentOptions): Json {
-  return operation('revokeToken', 'Revokes a token permanently', {
-    parameters: [IF_MATCH, ...queryParameters(revokeSchema)],
-    responses: {
-      200: {
-        description: 'The token is revoked. A second time it is not found.',
-        content: json('Done', { data: null, ...EXAMPLE_SUCCESS }),
-      },
-      ...failures(options, [...CHANGE_CODES, 'revocation_unconfirmed']),
-    },
-  });
-}
-
-/** `cancel` excludes the other members, and `endDerived` what keeps the old value. The schema of the body lacks this rule, too. */
-function rotate(options: DocumentOptions): Json {
-  const body = {
-    ...toJsonSchema(options.bodies.rotate),
-    not: {
-      anyOf: [
-        ...['activate', 'graceSeconds'].map((other) => ({ required: ['cancel', other] })),
-        ...['activate', 'graceSeconds', 'cancel'].map((other) => ({
-          properties: { endDerived: { const: true } },
-          required: ['endDerived', other],
-        })),
-      ],
-    },
-  };
-  return operation('rotateToken', 'Gives a token a new value', {
-    description:
-      'The answer has the new value under `token`; with `cancel`, the token as it is, as `GET` shows it without its value.',
-    parameters: [IF_MATCH],
-    requestBody: jsonBody(body, false, { activate: 'first-use', graceSeconds: 300 }),
-    responses: {
-      200: ISSUED,
-      ...failures(options, [
-        ...CHANGE_CODES,
-        ...BODY_CODES,
-        'token_expired',
-        'durability_unconfirmed',
-      ]),
-    },
-  });
-}
-
-function scopes(options: DocumentOptions): Json {
-  return operation('listScopes', 'Lists the scopes this account can request', {
-    tags: ['about'],
-    responses: {
-      200: {
-        description: 'The scopes, in canonical order.',
-        content: json('ScopeList', { data: [EXAMPLE_SCOPE], ...EXAMPLE_SUCCESS }),
-      },
-      ...failures(options, ACCOUNT_CODES),
-    },
-  });
-}
-
-const OPENAPI: Json = operation('describe', 'Describes this interface', {
-  tags: ['about'],
-  responses: {
-    200: {
-      description: 'This document.',
-      content: { 'application/json': { schema: { type: 'object' } } },
-    },
-    ...failures({}, ['invalid_request', 'uri_too_long', 'internal']),
-  },
-  security: [],
-});
-
-const EXAMPLE_INTROSPECTION = {
-  active: true,
-  scope: EXAMPLE_SCOPE,
-  sub: 'ada',
-  jti: EXAMPLE_ID,
-  exp: EXAMPLE_TOKEN.expire,
-  iat: EXAMPLE_TOKEN.createdAt,
-  token_type: 'Bearer',
-};
-
-const FORM_CODES: readonly Code[] = ['payload_too_large', 'unsupported_media_type'];
-
-function introspectionOf(options: DocumentOptions): Json {
-  const codes: readonly Code[] = [...ACCOUNT_CODES, ...FORM_CODES, 'cross_site', 'store_corrupt'];
-  return operation('introspectToken', 'Introspects a token value (RFC 7662)', {
-    tags: ['oauth'],
-    description:
-      'An answer with `active: true` counts as a use of the token, also towards its limits.',
-    requestBody: formBody('IntrospectionForm'),
-    responses: {
-      200: {
-        description: 'The claims of an active token, or `{ "active": false }`.',
-        content: json('Introspection', EXAMPLE_INTROSPECTION),
-      },
-      ...oauthFailures(options.limiter ? [...codes, 'rate_limited'] : codes),
-    },
-    security: [{ resourceServer: [] }],
-  });
-}
-
-function formBody(schema: 'TokenForm' | 'IntrospectionForm'): Json {
-  return {
-    required: true,
-    content: { [FORM_TYPE]: { schema: { $ref: `#/components/schemas/${schema}` } } },
-  };
-}
-
-const REVOCATION = operation('revokeByValue', 'Lets the bearer of a token revoke it (RFC 7009)', {
-  tags: ['oauth'],
-  description: 'Anyone who has the value may revoke it, so this call needs no other credentials.',
-  requestBody: formBody('TokenForm'),
-  responses: {
-    200: { description: 'The token is revoked, or there was none. There is no body.' },
-    ...oauthFailures([
-      ...COMMON_CODES,
-      ...FORM_CODES,
-      'store_unavailable',
-      'store_corrupt',
-      'durability_unconfirmed',
-    ]),
-  },
-  security: [],
-});
-
-const ISSUED: Json = {
-  description: 'The token, with its value under `token`.',
-  headers: { ETag: { $ref: '#/components/headers/ETag' } },
-  content: json('IssuedToken', {
-    ...EXAMPLE_TOKEN,
-    token: '<the value, shown once>',
-    ...EXAMPLE_SUCCESS,
-  }),
-};
-
-const SHOWN: Json = {
-  description: 'The token, in a list of one.',
-  headers: { ETag: { $ref: '#/components/headers/ETag' } },
-  content: json('OneToken', { data: [EXAMPLE_TOKEN], ...EXAMPLE_SUCCESS }),
-};
-
-const UPDATE_CODES: readonly Code[] = [
-  ...CHANGE_CODES,
-  ...BODY_CODES,
-  ...SCOPE_CODES,
-  ...LIFETIME_CODES,
-  'quota_exceeded',
-  'token_expired',
-  'durability_unconfirmed',
-];
-
-const IF_MATCH: Json = { $ref: '#/components/parameters/IfMatch' };
 
 function tokenParameter({ pathTokens }: DocumentOptions): Json {
   const takesValues = pathTokens !== 'id-only';
@@ -393,6 +219,34 @@ function tokenParameter({ pathTokens }: DocumentOptions): Json {
     example: EXAMPLE_ID,
   };
 }
+
+function queryParameters(query: z.ZodMiniObject): Json[] {
+  const { properties = {} } = toJsonSchema(query) as { properties?: Record<string, Json> };
+  return Object.entries(properties).map(([name, { description, ...schema }]) => ({
+    name,
+    in: 'query',
+    ...(description !== undefined && { description }),
+    schema: QUERY_SCHEMAS[name] ?? schema,
+  }));
+}
+
+const SCOPE: Json = { $ref: '#/components/schemas/Scope' };
+const DAYS: Json = { type: 'integer', minimum: 1, maximum: MAX_REVIEWED_DAYS };
+
+/** The schemas of parameters that the query holds as text. */
+const QUERY_SCHEMAS: Readonly<Record<string, Json>> = {
+  scope: {
+    anyOf: [
+      SCOPE,
+      { const: '' },
+      { type: 'array', items: { anyOf: [SCOPE, { const: '' }] }, maxItems: MAX_FILTER_SCOPES },
+    ],
+  },
+  limit: { type: 'integer', minimum: 1, maximum: MAX_WIRE_PAGE_TOKENS },
+  unusedForDays: DAYS,
+  expiringWithinDays: DAYS,
+  secretOlderThanDays: DAYS,
+};
 
 /** The body with the members of older clients. */
 function withLegacy(body: Json): Json {

@@ -39,11 +39,14 @@ const EXPLANATION = {
   ...{ nearest: { scope: EVIL, failed: EVIL }, suggestions: [EVIL] },
 };
 const FINDING = { code: 'broad', token: TOKEN, scopes: [EVIL], message: EVIL, reasons: [EVIL] };
-const INTROSPECTION = { active: true, scope: SCOPE, sub: EVIL, jti: EVIL, exp: 1_900_000_000 };
+const INTROSPECTION = { active: true, scope: SCOPE, sub: EVIL, jti: ID, exp: 1_900_000_000 };
+
+/** What every success of a service has. */
+const SUCCESS = { success: true, message: '', error: null };
 
 /** Each command that asks a service, and an answer to it in which every text is evil. */
-const COMMANDS: readonly (readonly [words: string, answer: unknown])[] = [
-  [`issue --scope ${SCOPE}`, { data: [TOKEN] }],
+const COMMANDS: readonly (readonly [words: string, answer: object])[] = [
+  [`issue --scope ${SCOPE}`, TOKEN],
   [`derive --scope ${SCOPE} --token x`, TOKEN],
   ['list', { data: [TOKEN] }],
   [`get ${ID}`, { data: [TOKEN] }],
@@ -54,8 +57,8 @@ const COMMANDS: readonly (readonly [words: string, answer: unknown])[] = [
   [`modify ${ID} --name x`, { data: [TOKEN] }],
   [`suspend ${ID}`, { data: [TOKEN] }],
   [`resume ${ID}`, { data: [TOKEN] }],
-  [`rotate ${ID}`, { data: [TOKEN] }],
-  [`rotate ${ID} --cancel`, { data: [TOKEN] }],
+  [`rotate ${ID}`, TOKEN],
+  [`rotate ${ID} --cancel`, TOKEN],
   [`verify --scope ${SCOPE} --token x`, INTROSPECTION],
 ];
 
@@ -103,8 +106,8 @@ function expectPlain({ stdout, stderr }: Run): void {
 
 describe('a hostile service', () => {
   it.each(COMMANDS)('cannot steer the terminal of token %s', async (words, answer) => {
-    const ended = await ask(words, answering(answer));
-    const json = await askForJson(words, answering(answer));
+    const ended = await ask(words, answering({ ...SUCCESS, ...answer }));
+    const json = await askForJson(words, answering({ ...SUCCESS, ...answer }));
 
     expectPlain(ended);
     // One line of its own would be `tokenwright: c`.
@@ -119,7 +122,7 @@ describe('a hostile service', () => {
   it.each([`issue --scope ${SCOPE}`, 'review'])(
     'cannot steer it in a process of its own, by token %s',
     async (words) => {
-      const answer = COMMANDS.find(([command]) => command === words)?.[1];
+      const answer = { ...SUCCESS, ...COMMANDS.find(([command]) => command === words)?.[1] };
 
       const text = await execute(words, answering(answer));
       const json = await execute(`${words} --json`, answering(answer));
@@ -139,7 +142,10 @@ describe('a hostile service', () => {
 
       const ended = [
         await ask(words, answering(error, 422, headers)),
-        await ask(words, answering({ error_description: EVIL }, 503, { 'retry-after': 'soon' })),
+        await ask(
+          words,
+          answering({ error: EVIL, error_description: EVIL }, 503, { 'retry-after': 'soon' }),
+        ),
       ];
 
       for (const each of ended) {
@@ -164,15 +170,14 @@ describe('a hostile service', () => {
     ['a state that is none', { ...TOKEN, state: EVIL }],
     [
       'metadata without end',
-      `{"data":[${JSON.stringify(TOKEN).slice(0, -1)},"metadata":{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}}]}`,
+      `${JSON.stringify({ ...SUCCESS, ...TOKEN, metadata: undefined }).slice(0, -1)},"metadata":{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`,
     ],
     ['a text instead', '"x"'],
     ['nothing', ''],
   ])('is not believed: %s', async (_, token) => {
-    const ended = await ask(
-      `issue --scope ${SCOPE}`,
-      answering(typeof token === 'string' ? token : { data: [token] }),
-    );
+    const answer = typeof token === 'string' ? token : { ...SUCCESS, ...token };
+
+    const ended = await ask(`issue --scope ${SCOPE}`, answering(answer));
 
     expect(ended).toMatchObject({ code: 1, stdout: '' });
     expect(ended.stderr).toMatch(/ does not answer as a token service does \(200\)/);
@@ -186,7 +191,7 @@ describe('a hostile service', () => {
   ])('is not believed: %s', async (_, verb, answer) => {
     const words = verb === 'verify' ? `verify --scope ${SCOPE} --token x` : verb;
 
-    const ended = await ask(words, answering(answer));
+    const ended = await ask(words, answering({ ...SUCCESS, ...answer }));
 
     expect(ended.stderr).toMatch(/ does not answer as a token service does \(200\)/);
     expect(ended.code).toBe(1);
@@ -217,7 +222,7 @@ describe('a hostile service', () => {
       let asked = 0;
       const ended = await ask(words, (request, response) => {
         asked += 1;
-        answering({ data: [], cursor: 'next' })(request, response);
+        answering({ ...SUCCESS, data: [], cursor: 'next' })(request, response);
       });
 
       expect(ended.stderr).toContain('does not answer as a token service does');
@@ -250,9 +255,11 @@ describe('an honest service', () => {
       metadata: { ключ: 1 },
     };
 
-    const text = await ask(`get ${ID}`, answering({ data: [token] }));
-    const made = await ask(`issue --scope ${SCOPE}`, answering({ data: [token] }));
-    const json = await askForJson(`get ${ID}`, answering({ data: [token] }));
+    const one = { ...SUCCESS, data: [token] };
+
+    const text = await ask(`get ${ID}`, answering(one));
+    const made = await ask(`issue --scope ${SCOPE}`, answering({ ...SUCCESS, ...token }));
+    const json = await askForJson(`get ${ID}`, answering(one));
 
     expect(text.stdout).toContain('name      café 日本 🙂\n');
     expect(text.stdout).toContain('{"ключ":1}');

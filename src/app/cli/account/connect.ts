@@ -7,8 +7,9 @@ import {
   STORE_SETTINGS,
 } from '../../server/settings.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
+import type { TokenClient } from './client.ts';
 import { type AccountFlags, LOCAL_FLAGS } from './flags.ts';
-import type { Login, TokenClient } from './index.ts';
+import type { Login } from './remote.ts';
 
 export interface ClientUse {
   /** Whether `--account` is required. @default true */
@@ -49,7 +50,7 @@ export async function withClient<Result>(
   const catalog = await catalogOf(flags, catalogFor);
   // The service is loaded late: commands that do not need it start sooner.
   const { withLocalClient } = await import('./local.ts');
-  return withLocalClient({ ...settings, catalog, account: account ?? '', showsUse }, use);
+  return withLocalClient({ ...settings, catalog, account, showsUse }, use);
 }
 
 /** Finds the URL of the service. A flag for a store wins over the variable of a service. */

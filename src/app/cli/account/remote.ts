@@ -1,35 +1,21 @@
-import { getUnixTime } from 'date-fns/getUnixTime';
-import * as z from 'zod/mini';
+import { ApiError, type Send, ServiceClient, unreachable } from '../../../http/client.ts';
+import { ROUTES, type RouteName } from '../../../http/routes.ts';
+import { ANSWERS, type Answers } from '../../../http/wire.ts';
 import { ScopeSet } from '../../../scope/index.ts';
 import { BODY_LENGTH, ID_START, SECRET_START } from '../../../values/format.ts';
 import { readId } from '../../../values/value.ts';
 import { type CliError, inputError, usageError, withFlag } from '../../terminal/errors.ts';
-import {
-  type IfVersion,
-  InvalidValue,
-  type Login,
-  listAll,
-  NotFound,
-  type TokenClient,
-  type Verification,
-  type WrittenNeed,
-} from './index.ts';
-import {
-  adviceJson,
-  explanationJson,
-  findingJson,
-  madeTokenJson,
-  type TokenJson,
-  time,
-  tokenJson,
-  usageJson,
-  withoutValue,
-} from './token-json.ts';
+import { type Connection, TokenClient, type Verification, type WrittenNeed } from './client.ts';
 
 const ANSWER_MS = 30_000;
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 const MAX_REASON_LENGTH = 1000;
-const PAGE_TOKENS = 100;
+
+/** The credentials of an account of a service. */
+export interface Login {
+  readonly user: string;
+  readonly password: string;
+}
 
 /**
  * Connects to the tokens of an account in a running service. Without a login, it only derives.
@@ -37,263 +23,90 @@ const PAGE_TOKENS = 100;
  * @throws {CliError} that never repeats the URL, which may hold a password
  */
 export function remoteClient(url: string, login: Login | undefined): TokenClient {
-  const service = new HttpClient(readBase(url), login);
-  return {
-    name: login === undefined ? service.base : `${login.user} at ${service.base}`,
-    issue: ({ ttlSeconds, ...rest }) =>
-      service.made('POST', '/token', { ...rest, ttl: ttlSeconds }),
-    derive: (value, { ttlSeconds, ...rest }) => service.derive(value, { ...rest, ttl: ttlSeconds }),
-    list: ({ limit, ...filter }) =>
-      listAll(limit, PAGE_TOKENS, async (size, cursor) => {
-        const page = await service.page({ ...filter, limit: String(size), cursor });
-        return { tokens: page.data.map(withoutValue), cursor: page.cursor };
-      }),
-    async get(id, { state }) {
-      const query = state === undefined ? '' : `?${new URLSearchParams({ state })}`;
-      return withoutValue(await service.one('GET', `${pathOf(id)}${query}`));
-    },
-    usage: (id) => service.data(`${pathOf(id)}/usage`, usageJson),
-    advise: (id, { unusedForDays }) => {
-      const query = unusedForDays === undefined ? '' : `?unusedForDays=${unusedForDays}`;
-      return service.data(`${pathOf(id)}/advice${query}`, adviceJson);
-    },
-    review: (days) => allFindings(service, days),
-    explain: (id, need) => service.data(`${pathOf(id)}/explain`, explanationJson, need),
-    async patch(id, { expiresAt, ...rest }, options) {
-      const expire = expiresAt && getUnixTime(expiresAt);
-      return withoutValue(await service.one('PATCH', pathOf(id), { ...rest, expire }, options));
-    },
-    async tryPatch() {
-      throw usageError('--dry-run is for a store: a service cannot be asked for it');
-    },
-    async revoke(id, { descendants, ...options }) {
-      const query = descendants === true ? '?descendants=true' : '';
-      await service.call('DELETE', `${pathOf(id)}${query}`, undefined, options);
+  const base = readBase(url);
+  const send = sendTo(base, login);
+  const toError = (failure: ApiError) => describe(failure, base);
+  const connection: Connection = {
+    name: login === undefined ? base : `${login.user} at ${base}`,
+    send,
+    read: readJson,
+    isAnswer,
+    idOf,
+    toError,
+    async verify(value, need, address) {
+      const body = new URLSearchParams({
+        token: value,
+        ...(address !== undefined && { client_address: address }),
+      });
+      const service = new ServiceClient({ send, read: readJson, isAnswer });
+      return judge(await service.call('POST /introspect', { body }), need);
     },
     async revokeAll() {
       throw usageError('--all is for a store: a service revokes one token at a time');
     },
-    rotate: (id, { ifVersion, ...body }) =>
-      service.made('POST', `${pathOf(id)}/rotate`, body, { ifVersion }),
-    cancelRotation: async (id, options) =>
-      withoutValue(await service.one('POST', `${pathOf(id)}/rotate`, { cancel: true }, options)),
-    verify: async (value, need, address) => {
-      const { scope = '', ...answer } = await service.introspect(value, address);
-      return judge(answer, service.scopesIn(scope), need);
-    },
+  };
+  return new TokenClient(connection);
+}
+
+/** Sends calls to a service. Refuses redirects: the credentials are for this service alone. */
+function sendTo(base: string, login: Login | undefined): Send {
+  const credentials = login && Buffer.from(`${login.user}:${login.password}`).toString('base64');
+  const authorization = credentials && `Basic ${credentials}`;
+  return async (path, init) => {
+    const headers = { ...(authorization !== undefined && { authorization }), ...init.headers };
+    const signal = AbortSignal.timeout(ANSWER_MS);
+    let answer: Response;
+    try {
+      answer = await fetch(base + path, { ...init, headers, redirect: 'error', signal });
+    } catch {
+      throw inputError(`${base} cannot be reached, or does not answer`);
+    }
+    const refusal = refusalOf(path, answer);
+    if (refusal !== undefined) throw inputError(`${base} ${refusal}`);
+    // Every service has the paths without an id, so this is not one.
+    const isKnown = path.startsWith('/token/') && path !== '/token/derive';
+    if (answer.status === 404 && !isKnown) throw unreachable(404);
+    return answer;
   };
 }
 
-async function* allFindings(
-  service: HttpClient,
-  days: Parameters<TokenClient['review']>[0],
-): ReturnType<TokenClient['review']> {
-  let cursor: string | undefined;
-  do {
-    const page = await service.findings({ ...days, cursor });
-    yield* page.data;
-    cursor = page.cursor;
-  } while (cursor !== undefined);
+/** How a service answers that was started without an option that the call needs. */
+function refusalOf(path: string, { status, headers }: Response): string | undefined {
+  if (path === '/introspect' && status === 404) {
+    return 'answers no introspection: run it with --introspection, or verify in its --store';
+  }
+  if (path === '/introspect' && status === 401) {
+    return 'refuses with 401: to verify, the credentials must be those of --introspection, not those of an account';
+  }
+  // A service without --derivation takes `derive` for the id of a token, and asks for a password.
+  const challenge = headers.get('www-authenticate') ?? '';
+  return path === '/token/derive' && status === 401 && !challenge.startsWith('Bearer')
+    ? 'derives no tokens: run it with --derivation, or derive in its --store'
+    : undefined;
 }
 
-/** The parameters of a call; those that are `undefined` are not sent. */
-type Query = Readonly<Record<string, string | number | undefined>>;
-
-function searchOf(query: Query): URLSearchParams {
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined) search.set(name, String(value));
-  }
-  return search;
-}
-
-const findingsSchema = z.object({ data: z.array(findingJson), cursor: z.optional(z.string()) });
-const pageSchema = z.object({
-  data: z.array(tokenJson).check(z.maxLength(PAGE_TOKENS)),
-  cursor: z.optional(z.string()),
-});
-/** The one token of an answer, in `data` or, from an older service, by itself. */
-const oneSchema = z.union([
-  z.pipe(
-    z.object({ data: z.tuple([z.unknown()]) }),
-    z.transform(({ data }) => data[0]),
-  ),
-  z.unknown(),
-]);
-/** The error of the service, or one in the form of OAuth. */
-const failureSchema = z.object({
-  message: z.optional(z.string()),
-  error_description: z.optional(z.string()),
-  code: z.optional(z.string()),
-  details: z.optional(z.object({ member: z.optional(z.string()) })),
-});
-const introspectionSchema = z.object({
-  active: z.boolean(),
-  scope: z.optional(z.string()),
-  sub: z.optional(z.string()),
-  exp: z.optional(time),
-  jti: z.optional(z.string()),
-});
-
-type Introspection = z.infer<typeof introspectionSchema>;
-
-/** The words of a call. */
-type Call = readonly [method: string, path: string, body?: object | undefined, options?: IfVersion];
-
-class HttpClient {
-  readonly base: string;
-  readonly #authorization: string | undefined;
-
-  constructor(base: string, login: Login | undefined) {
-    this.base = base;
-    this.#authorization =
-      login && `Basic ${Buffer.from(`${login.user}:${login.password}`).toString('base64')}`;
-  }
-
-  async one(...call: Call): Promise<TokenJson> {
-    return this.#read(tokenJson, oneSchema.parse(await this.call(...call)));
-  }
-
-  /** Makes a call that makes a value. */
-  async made(...call: Call): Promise<TokenJson> {
-    return this.#read(madeTokenJson, oneSchema.parse(await this.call(...call)));
-  }
-
-  /** Makes a call, and reads the `data` of its answer. */
-  async data<Data>(path: string, schema: z.ZodMiniType<Data>, body?: object): Promise<Data> {
-    const answer = await this.call(body === undefined ? 'GET' : 'POST', path, body);
-    const { data } = this.#read(z.object({ data: z.unknown() }), answer);
-    return this.#read(schema, data);
-  }
-
-  page(query: Query) {
-    return this.#page(pageSchema, '/token', query);
-  }
-
-  findings(query: Query) {
-    return this.#page(findingsSchema, '/review', query);
-  }
-
-  async #page<Page extends { readonly cursor?: string | undefined }>(
-    schema: z.ZodMiniType<Page>,
-    path: string,
-    query: Query,
-  ): Promise<Page> {
-    const page = this.#read(schema, await this.call('GET', `${path}?${searchOf(query)}`));
-    // It would go on without end.
-    if (page.cursor !== undefined && page.cursor === query['cursor']) throw this.#noService(200);
-    return page;
-  }
-
-  async introspect(value: string, address: string | undefined): Promise<Introspection> {
-    const response = await this.#fetch('/introspect', {
-      method: 'POST',
-      body: new URLSearchParams({
-        token: value,
-        ...(address !== undefined && { client_address: address }),
-      }),
-    });
-    if (response.status === 404) {
-      throw inputError(
-        `${this.base} answers no introspection: run it with --introspection, or verify in its --store`,
-      );
-    }
-    if (response.status === 401) {
-      throw inputError(
-        `${this.base} refuses with 401: to verify, the credentials must be those of --introspection, not those of an account`,
-      );
-    }
-    return this.#read(introspectionSchema, await this.#answer(response));
-  }
-
-  /** The scopes of an introspection. */
-  scopesIn(text: string): ScopeSet {
-    try {
-      return ScopeSet.from(text.split(' ').filter((scope) => scope !== ''));
-    } catch {
-      throw this.#noService(200);
-    }
-  }
-
-  async derive(value: string, body: object): Promise<TokenJson> {
-    // A header cannot have other characters, and no value has any.
-    if (!/^[\x21-\x7e]+$/.test(value)) throw new InvalidValue();
-    const response = await this.#fetch('/token/derive', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${value}` },
-      body: JSON.stringify(body),
-    });
-    // A service without --derivation takes `derive` for the id of a token, and asks for a password.
-    const challenge = response.headers.get('www-authenticate') ?? '';
-    if (response.status === 401 && !challenge.startsWith('Bearer')) {
-      throw inputError(
-        `${this.base} derives no tokens: run it with --derivation, or derive in its --store`,
-      );
-    }
-    if (response.status === 404) throw this.#noService(404);
-    return this.#read(madeTokenJson, await this.#answer(response));
-  }
-
-  async call(...[method, path, body, { ifVersion } = {}]: Call): Promise<unknown> {
-    const response = await this.#fetch(path, {
-      method,
-      headers: {
-        ...(body !== undefined && { 'content-type': 'application/json' }),
-        ...(ifVersion !== undefined && { 'if-match': `"${ifVersion}"` }),
-      },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
-    // Every service has the paths without an id, so this is not one.
-    if (response.status === 404 && !path.startsWith('/token/')) throw this.#noService(404);
-    return this.#answer(response);
-  }
-
-  /** Refuses redirects: the credentials are for this service alone. */
-  async #fetch(path: string, init: RequestInit): Promise<Response> {
-    try {
-      return await fetch(this.base + path, {
-        ...init,
-        headers: {
-          ...(this.#authorization !== undefined && { authorization: this.#authorization }),
-          ...init.headers,
-        },
-        redirect: 'error',
-        signal: AbortSignal.timeout(ANSWER_MS),
-      });
-    } catch {
-      throw inputError(`${this.base} cannot be reached, or does not answer`);
-    }
-  }
-
-  async #answer(response: Response): Promise<unknown> {
-    const answer = await jsonOf(response).catch(() => undefined);
-    if (response.ok && answer !== undefined) return answer;
-    const failure = failureSchema.safeParse(answer).data;
-    if (failure?.code === 'not_found') throw new NotFound();
-    if (failure?.code === 'invalid_token') throw new InvalidValue();
-    const reason = failure?.message ?? failure?.error_description;
-    if (reason === undefined) throw this.#noService(response.status);
-    const seconds = response.headers.get('retry-after') ?? '';
-    const later = /^\d{1,9}$/.test(seconds) ? `; try again in ${seconds} s` : '';
-    const named = withFlag(reason.slice(0, MAX_REASON_LENGTH), failure?.details?.member);
-    throw inputError(`${this.base} refuses with ${response.status}: ${named}${later}`);
-  }
-
-  #read<Shape>(schema: z.ZodMiniType<Shape>, answer: unknown): Shape {
-    const reading = schema.safeParse(answer);
-    if (reading.success) return reading.data;
-    throw this.#noService(200);
-  }
-
-  #noService(status: number): CliError {
+function describe(
+  { status, message, details, retryAfterSeconds }: ApiError,
+  base: string,
+): CliError {
+  if (message === '') {
     return inputError(
-      `${this.base} does not answer as a token service does (${status}); is the path right?`,
+      `${base} does not answer as a token service does (${status}); is the path right?`,
     );
   }
+  const later = retryAfterSeconds === undefined ? '' : `; try again in ${retryAfterSeconds} s`;
+  const named = withFlag(message.slice(0, MAX_REASON_LENGTH), details.member);
+  return inputError(`${base} refuses with ${status}: ${named}${later}`);
+}
+
+/** What a service sends is checked as far as printing it depends on it. */
+function isAnswer(name: RouteName, answer: unknown): boolean {
+  const row = ROUTES[name];
+  return 'answer' in row && ANSWERS[row.answer]().safeParse(answer).success;
 }
 
 /** @throws if it is longer than any answer of a service, or not JSON */
-async function jsonOf({ body }: Response): Promise<unknown> {
+async function readJson({ body }: Response): Promise<unknown> {
   // Not a list of chunks, which may be tiny. The system gives only the memory that is written.
   const bytes = Buffer.alloc(MAX_ANSWER_BYTES);
   let length = 0;
@@ -319,11 +132,11 @@ function readBase(text: string): string {
 }
 
 /** Refuses values, because paths end up in logs. The id within a value is not secret. */
-function pathOf(id: string): string {
-  if (readId(id) !== undefined) return `/token/${id}`;
+function idOf(id: string): string {
+  if (readId(id) !== undefined) return id;
   const body = id.slice(-BODY_LENGTH);
   const own = readId(body.slice(ID_START, SECRET_START));
-  if (own === undefined || !id.endsWith(`_${body}`)) throw new NotFound();
+  if (own === undefined || !id.endsWith(`_${body}`)) throw new ApiError('not_found', '');
   throw inputError(
     `a service is asked by the id: addresses end up in logs, and a value must not; the id of this one is ${own}`,
   );
@@ -331,12 +144,11 @@ function pathOf(id: string): string {
 
 /** Decides from the introspection response alone, as a resource server does. */
 function judge(
-  { active, sub, exp, jti }: Introspection,
-  held: ScopeSet,
+  { active, scope = '', sub, exp, jti }: Answers['Introspection'],
   need: WrittenNeed,
 ): Verification {
   if (!active) return { ok: false, reason: 'inactive' };
-  const explained = held.explain('scope' in need ? need.scope : need);
+  const explained = heldIn(scope).explain('scope' in need ? need.scope : need);
   if (explained.allowed) {
     const token = { id: jti, account: sub, expire: exp };
     return { ok: true, grantedBy: explained.by.toString(), token };
@@ -344,4 +156,13 @@ function judge(
   return 'needed' in explained
     ? { ok: false, reason: 'insufficient_scope', needed: explained.needed.toString() }
     : { ok: false, reason: explained.reason };
+}
+
+/** The scopes of an introspection. */
+function heldIn(text: string): ScopeSet {
+  try {
+    return ScopeSet.from(text.split(' ').filter((scope) => scope !== ''));
+  } catch {
+    throw unreachable(200);
+  }
 }

@@ -101,8 +101,8 @@ export const STORE_COMMANDS: readonly Command[] = [
     summary: 'creates or upgrades the tables in a database, or an SQLite file',
     about: `serve does this by itself when it starts. You can run it as often as you like, also
 concurrently. Without --store it is the SQLite file in the data folder. Beside it, it makes usage.db,
-or in a database a table, which counts how tokens are used, but not with TOKENWRIGHT_USAGE=off. If
-the service may not create tables in a database, run the SQL that --print prints.`,
+which counts how tokens are used, but not with TOKENWRIGHT_USAGE=off. In a database it makes all
+tables. If the service may not create tables there, run the SQL that --print prints.`,
     flags: {
       ...STORE_FLAGS,
       print: {

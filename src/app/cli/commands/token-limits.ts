@@ -1,7 +1,7 @@
 import { MAX_RATE_SECONDS } from '../../../bounds.ts';
 import type { PatchInput, TokenLimits } from '../../../index.ts';
 import { RATE, readFlag, wholeNumber } from '../../terminal/kinds.ts';
-import type { IfVersion, TokenClient } from '../account/index.ts';
+import type { IfVersion, TokenClient } from '../account/client.ts';
 import type { Given } from '../command.ts';
 
 const USES = wholeNumber(1, Number.MAX_SAFE_INTEGER);

@@ -1,3 +1,4 @@
+import type { WireAdvice, WireExplanation, WireUsage } from '../../../http/wire.ts';
 import { OTHER_SCOPES } from '../../../ports/usage-store.ts';
 import type { ScopeDiff } from '../../../scope/index.ts';
 import {
@@ -9,8 +10,13 @@ import {
   table,
   wrap,
 } from '../../terminal/layout.ts';
-import type { Listing, TokenClient, Verification, WrittenNeed } from '../account/index.ts';
-import type { AdviceJson, ExplanationJson, TokenJson, UsageJson } from '../account/token-json.ts';
+import type {
+  Listing,
+  TokenClient,
+  TokenJson,
+  Verification,
+  WrittenNeed,
+} from '../account/client.ts';
 import type { Outcome } from '../command.ts';
 import { describeRequest, REQUEST_REASONS } from './request.ts';
 import { limitLines } from './token-limits.ts';
@@ -27,7 +33,7 @@ export function shownOutcome(token: TokenJson): Outcome {
   return { text: columns(rowsOf(token)), json: token };
 }
 
-export function usageOutcome(usage: UsageJson): Outcome {
+export function usageOutcome(usage: WireUsage): Outcome {
   const { uses, refusals, lastUsed, derived, scopes } = usage;
   const totals = columns([
     ['uses', String(uses)],
@@ -46,12 +52,12 @@ export function usageOutcome(usage: UsageJson): Outcome {
 function derivedRow({
   uses,
   lastUsed,
-}: NonNullable<UsageJson['derived']>): readonly [label: string, text: string] {
+}: NonNullable<WireUsage['derived']>): readonly [label: string, text: string] {
   return ['derived tokens', `${count(uses, 'use')}, the last ${lastUsedText(lastUsed)}`];
 }
 
 /** @param removed the scopes that were removed; absent if that was not asked for */
-export function adviceOutcome(advice: AdviceJson, removed?: readonly string[]): Outcome {
+export function adviceOutcome(advice: WireAdvice, removed?: readonly string[]): Outcome {
   const { unused, kept, since } = advice;
   const list = (label: string, scopes: readonly string[]) =>
     labeled(label, scopes.length === 0 ? ['none'] : scopes.map(printable));
@@ -62,7 +68,7 @@ export function adviceOutcome(advice: AdviceJson, removed?: readonly string[]): 
   };
 }
 
-function nextStep({ unused, kept, since }: AdviceJson): string {
+function nextStep({ unused, kept, since }: WireAdvice): string {
   if (unused.length === 0) return `nothing to remove, as far as is known since ${isoTime(since)}`;
   if (kept.length === 0) return 'no scope was used: revoke the token, or ask its bearer';
   return 'to remove the unused scopes, add --apply';
@@ -100,7 +106,7 @@ function rowsOf(token: TokenJson): (readonly [label: string, text: string])[] {
     parent,
     descendants,
     scopes,
-    requested = scopes,
+    requested,
     metadata,
     limits,
   } = token;
@@ -199,7 +205,7 @@ const VERDICT_REASONS: Readonly<Record<string, string>> = {
   limit_exceeded: 'the token has no use left, in total or in this window',
 };
 
-export function explanationOutcome(explanation: ExplanationJson, need: WrittenNeed): Outcome {
+export function explanationOutcome(explanation: WireExplanation, need: WrittenNeed): Outcome {
   const { allowed, reason, grantedBy, nearest, needed, smallest, known, suggestions } = explanation;
   const rows = [
     [allowed ? 'allowed' : 'refused', describeNeed(need)],

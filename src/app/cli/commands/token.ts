@@ -1,7 +1,9 @@
+import { ApiError } from '../../../http/client.ts';
 import type { AdviseOptions } from '../../../index.ts';
 import { LISTED_STATES } from '../../../token/record.ts';
 import { usageError } from '../../terminal/errors.ts';
 import { ADDRESS, choice, readFlag, SECONDS, wholeNumber } from '../../terminal/kinds.ts';
+import type { TokenClient } from '../account/client.ts';
 import { type ClientUse, checkWildcards, withClient } from '../account/connect.ts';
 import {
   ACCOUNT_FLAGS,
@@ -18,7 +20,6 @@ import {
   ROUTE_FLAGS,
   ROUTE_HELP,
 } from '../account/flags.ts';
-import { InvalidValue, NotFound, type TokenClient } from '../account/index.ts';
 import {
   ABSENT,
   CLIENT_FAULT,
@@ -101,7 +102,7 @@ version  1`,
       try {
         return madeOutcome(await client.derive(value, token));
       } catch (error) {
-        if (!(error instanceof InvalidValue)) throw error;
+        if (!isFailure(error, 'invalid_token')) throw error;
         return { text: '', json: null, notes: INVALID, isNegative: true };
       }
     };
@@ -253,7 +254,7 @@ ${ACCOUNT_HELP}`,
         help: `at most this many tokens; default ${DEFAULT_LISTED}. Standard error says if there are more`,
       },
     },
-    json: '{ tokens: [token], isWhole }; a token has { id, token, scopes, requested?, state, createdAt, expire, version, masked, pending?, parent?, name?, metadata?, limits? }, where times are UNIX seconds and token is the id, never the value, as with --reveal once. Where uses are recorded, it has also uses and lastUsed, null if there were none. isWhole is false if there are more',
+    json: '{ tokens: [token], isWhole }; a token has { id, token, scopes, requested, state, createdAt, expire, version, masked, pending?, parent?, name?, metadata?, limits? }, where times are UNIX seconds and token is the id, never the value, as with --reveal once. Where uses are recorded, it has also uses and lastUsed, null if there were none. isWhole is false if there are more',
     exits: { 0: 'the tokens were listed; there may be none', 1: CLIENT_FAULT },
     example: {
       call: "token list --account ada --scope 'GET:shop.example/*'",
@@ -395,7 +396,7 @@ ${GRANT_HELP}`,
       'if-version': IF_VERSION_FLAG,
       'dry-run': {
         type: 'boolean',
-        help: 'show the result without making the change; not with --url',
+        help: 'show the result without making the change',
       },
     },
     json: `${TOKEN_JSON}; with --dry-run also diff: { added: [scope], removed: [scope] }`,
@@ -685,9 +686,13 @@ async function withToken<Result>(
     try {
       return describe(await call(client), client);
     } catch (error) {
-      if (error instanceof NotFound) return missingOutcome(client);
+      if (isFailure(error, 'not_found')) return missingOutcome(client);
       throw error;
     }
   };
   return withClient(flags, describeCall, use);
+}
+
+function isFailure(error: unknown, code: 'invalid_token' | 'not_found'): boolean {
+  return error instanceof ApiError && error.code === code;
 }

@@ -1,5 +1,19 @@
-import type { WireToken } from '../../../http/wire.ts';
-import type { WireAdvice, WireFinding, WireUsage } from '../../../http/wire-reports.ts';
+import {
+  ApiError,
+  type Send,
+  type SentRequest,
+  ServiceClient,
+  tokenOf,
+  unreachable,
+} from '../../../http/client.ts';
+import type {
+  Answers,
+  WireAdvice,
+  WireExplanation,
+  WireFinding,
+  WireToken,
+  WireUsage,
+} from '../../../http/wire.ts';
 import type { AskedLimits } from './limits-draft.ts';
 import type { NewToken } from './new-token-draft.ts';
 import type { Session } from './session.ts';
@@ -57,17 +71,6 @@ export interface Question {
   readonly target: string;
 }
 
-export interface Explanation {
-  readonly allowed: boolean;
-  readonly reason?: string;
-  readonly grantedBy?: string;
-  readonly needed?: string;
-  readonly nearest?: { readonly scope: string; readonly failed: 'method' | 'domain' | 'path' };
-  readonly smallest?: string;
-  readonly known?: boolean;
-  readonly suggestions?: readonly string[];
-}
-
 /** A finding of the review, about one token. */
 export interface Finding extends Omit<WireFinding, 'code' | 'token'> {
   /** One of the codes that this page knows, or a later one. */
@@ -78,29 +81,6 @@ export interface Finding extends Omit<WireFinding, 'code' | 'token'> {
 export interface FindingPage {
   readonly findings: readonly Finding[];
   readonly cursor?: string;
-}
-
-/** A call that failed, with the message of the service. */
-export class ApiError extends Error {
-  /** A code of the service, or `unreachable` if it did not answer. */
-  readonly code: string;
-  readonly details: { readonly member?: string; readonly [name: string]: unknown };
-  /** How long to wait before the next try, if the service says so. */
-  readonly retryAfterSeconds: number | undefined;
-
-  constructor(
-    code: string,
-    message: string,
-    {
-      details = {},
-      retryAfterSeconds,
-    }: Partial<Pick<ApiError, 'details' | 'retryAfterSeconds'>> = {},
-  ) {
-    super(message);
-    this.code = code;
-    this.details = details;
-    this.retryAfterSeconds = retryAfterSeconds;
-  }
 }
 
 export interface ApiOptions {
@@ -116,125 +96,99 @@ export interface ApiOptions {
 
 /** The token service, over the wire. Every method rejects with an {@link ApiError}. */
 export class Api {
-  readonly #base: string;
-  readonly #renew: () => Promise<Session>;
-  #session: Session;
+  readonly #client: ServiceClient;
 
   constructor({ base, session, renew }: ApiOptions) {
-    this.#base = base;
-    this.#session = session;
-    this.#renew = renew;
+    let current = session;
+    this.#client = new ServiceClient({
+      async send(path, init) {
+        const used = current;
+        const answer = await sendAs(used, base)(path, init);
+        if (answer.status !== 401 || 'authorization' in init.headers) return answer;
+        // Somebody may have signed in again while this call was on its way.
+        if (current === used) current = await renew();
+        return sendAs(current, base)(path, init);
+      },
+    });
   }
 
-  async list(query: ListQuery): Promise<TokenPage> {
-    const { data, cursor } = await this.#call<TokenList>('GET', `/token?${searchOf({ ...query })}`);
+  async list({ name, ...query }: ListQuery): Promise<TokenPage> {
+    const call = { query: { ...query, name: name || undefined } };
+    const { data, cursor } = await this.#client.call('GET /token', call);
     return { tokens: data.map(toShown), ...(cursor !== undefined && { cursor }) };
   }
 
   /** A token in any state, even if somebody has revoked it meanwhile. */
   async get(id: string): Promise<ShownToken> {
-    const { data } = await this.#call<TokenList>('GET', `/token/${id}?state=all`);
-    return toShown(onlyOf(data));
+    const call = { token: id, query: { state: 'all' } };
+    return shownIn(await this.#client.call('GET /token/{token}', call));
   }
 
   /** The value of a token, from a service that can show it again. */
   async reveal(id: string): Promise<string> {
-    const { data } = await this.#call<TokenList>('GET', `/token/${id}`);
+    const { data } = await this.#client.call('GET /token/{token}', { token: id });
     return onlyOf(data).token;
   }
 
   async issue(body: NewToken): Promise<FreshToken> {
-    return toFresh(await this.#call<WireToken>('POST', '/token', { body }));
+    return toFresh(await this.#client.call('POST /token', { body }));
   }
 
   /** Makes a token from the one that has this value. */
   async derive(value: string, body: NewToken): Promise<FreshToken> {
-    const bearer = { kind: 'bearer', authorization: `Bearer ${value}` } as const;
-    const headers = { 'content-type': 'application/json' };
-    const init = { method: 'POST', headers, body: JSON.stringify(body) };
-    const answer = await send(`${this.#base}/token/derive`, bearer, init);
-    return toFresh((await readAnswer(answer)) as WireToken);
+    return toFresh(await this.#client.call('POST /token/derive', { bearer: value, body }));
   }
 
   /** Refused with `version_conflict` if the token is no longer the one that was shown. */
-  async patch(shown: ShownToken, body: TokenChange): Promise<ShownToken> {
-    const call = { body, version: shown.version };
-    const { data } = await this.#call<TokenList>('PATCH', `/token/${shown.id}`, call);
-    return toShown(onlyOf(data));
+  async patch({ id, version }: ShownToken, body: TokenChange): Promise<ShownToken> {
+    const call = { token: id, body, ifVersion: version };
+    return shownIn(await this.#client.call('PATCH /token/{token}', call));
   }
 
-  async rotate(shown: ShownToken, body: Rotation): Promise<FreshToken> {
-    const call = { body, version: shown.version };
-    return toFresh(await this.#call<WireToken>('POST', `/token/${shown.id}/rotate`, call));
+  async rotate({ id, version }: ShownToken, body: Rotation): Promise<FreshToken> {
+    const call = { token: id, body, ifVersion: version };
+    return toFresh(await this.#client.call('POST /token/{token}/rotate', call));
   }
 
   /** Drops a new value that waits for its first use. */
-  async cancelRotation(shown: ShownToken): Promise<void> {
-    const call = { body: { cancel: true }, version: shown.version };
-    await this.#call('POST', `/token/${shown.id}/rotate`, call);
+  async cancelRotation({ id, version }: ShownToken): Promise<void> {
+    const call = { token: id, body: { cancel: true }, ifVersion: version };
+    await this.#client.call('POST /token/{token}/rotate', call);
   }
 
   /** A token that is gone already is as good as revoked. */
-  async revoke(shown: ShownToken): Promise<void> {
+  async revoke({ id, version }: ShownToken): Promise<void> {
     try {
-      await this.#call('DELETE', `/token/${shown.id}`, { version: shown.version });
+      await this.#client.call('DELETE /token/{token}', { token: id, ifVersion: version });
     } catch (error) {
       if (!(error instanceof ApiError) || error.code !== 'not_found') throw error;
     }
   }
 
   async usage(id: string): Promise<WireUsage> {
-    return (await this.#call<{ data: WireUsage }>('GET', `/token/${id}/usage`)).data;
+    return (await this.#client.call('GET /token/{token}/usage', { token: id })).data;
   }
 
   async advice(id: string): Promise<WireAdvice> {
-    return (await this.#call<{ data: WireAdvice }>('GET', `/token/${id}/advice`)).data;
+    return (await this.#client.call('GET /token/{token}/advice', { token: id })).data;
   }
 
-  async explain(id: string, body: Question): Promise<Explanation> {
-    return (await this.#call<{ data: Explanation }>('POST', `/token/${id}/explain`, { body })).data;
+  async explain(id: string, body: Question): Promise<WireExplanation> {
+    const call = { token: id, body };
+    return (await this.#client.call('POST /token/{token}/explain', call)).data;
   }
 
   async review(cursor?: string): Promise<FindingPage> {
-    const search = cursor === undefined ? '' : `?${searchOf({ cursor })}`;
-    const answer = await this.#call<{ data: WireFinding[]; cursor?: string }>(
-      'GET',
-      `/review${search}`,
-    );
+    const answer = await this.#client.call('GET /review', { query: { cursor } });
     const findings = answer.data.map((found) => ({ ...found, token: toShown(found.token) }));
     return { findings, ...(answer.cursor !== undefined && { cursor: answer.cursor }) };
   }
 
   /** The scopes that this account may ask for. */
   async catalog(): Promise<readonly string[]> {
-    return (await this.#call<{ data: readonly string[] }>('GET', '/scopes')).data;
-  }
-
-  async #call<Answer>(method: string, path: string, call: Call = {}): Promise<Answer> {
-    const session = this.#session;
-    const answer = await this.#send(method, path, call);
-    if (answer.status !== 401) return (await readAnswer(answer)) as Answer;
-    // Somebody may have signed in again while this call was on its way.
-    if (this.#session === session) this.#session = await this.#renew();
-    return (await readAnswer(await this.#send(method, path, call))) as Answer;
-  }
-
-  #send(method: string, path: string, { body, version }: Call): Promise<Response> {
-    const headers: Record<string, string> = {};
-    if (body !== undefined) headers['content-type'] = 'application/json';
-    if (version !== undefined) headers['if-match'] = `"${version}"`;
-    const init: RequestInit = { method, headers };
-    if (body !== undefined) init.body = JSON.stringify(body);
-    return send(this.#base + path, this.#session, init);
+    return (await this.#client.call('GET /scopes')).data;
   }
 }
-
-interface Call {
-  readonly body?: object;
-  readonly version?: number;
-}
-
-type TokenList = { readonly data: readonly WireToken[]; readonly cursor?: string };
 
 /** The abilities of a service, as its OpenAPI document describes them. */
 export interface Abilities {
@@ -253,9 +207,8 @@ export interface Abilities {
 }
 
 export async function readAbilities(base: string): Promise<Abilities> {
-  const document = (await readAnswer(
-    await send(`${base}/openapi.json`, { kind: 'host' }, {}),
-  )) as ServiceDocument;
+  const client = new ServiceClient({ send: sendAs({ kind: 'host' }, base) });
+  const document: ServiceDocument = await client.call('GET /openapi.json');
   const schemes = Object.values(document.components?.securitySchemes ?? {});
   const paths = Object.keys(document.paths ?? {});
   const body = bodyOf(document);
@@ -309,10 +262,21 @@ interface DescribedCall {
  * @throws {ApiError} if the service cannot check it
  */
 export async function checkSession(base: string, session: Session): Promise<Session | undefined> {
-  const answer = await send(`${base}/token?limit=1`, session, {});
-  if (answer.status === 401) return undefined;
-  await readAnswer(answer);
-  const account = answer.headers.get(ACCOUNT_HEADER);
+  let account: string | null = null;
+  const send = sendAs(session, base);
+  const client = new ServiceClient({
+    async send(path, init) {
+      const answer = await send(path, init);
+      account = answer.headers.get(ACCOUNT_HEADER);
+      return answer;
+    },
+  });
+  try {
+    await client.call('GET /token', { query: { limit: 1 } });
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) return undefined;
+    throw error;
+  }
   // Always a new object, by which refused calls notice that they can try again.
   return { ...session, ...(session.kind === 'host' && account !== null && { account }) };
 }
@@ -320,52 +284,28 @@ export async function checkSession(base: string, session: Session): Promise<Sess
 /** Names the account that opened the page. The service refuses the session of another account. */
 const ACCOUNT_HEADER = 'x-tokenwright-account';
 
-/** The value of a token, instead of a session. */
-interface Bearer {
-  readonly kind: 'bearer';
-  readonly authorization: string;
+/** Sends calls to a service, with a session. */
+function sendAs(session: Session, base: string): Send {
+  return async (path, init) => {
+    try {
+      return await fetch(base + path, requestAs(session, init));
+    } catch {
+      throw unreachable();
+    }
+  };
 }
 
-async function send(url: string, session: Session | Bearer, init: RequestInit): Promise<Response> {
+/** A call by the value of a token goes without the session. */
+function requestAs(session: Session, init: SentRequest): RequestInit {
   const headers = new Headers(init.headers);
+  const isByValue = headers.has('authorization');
+  const isByCookie = session.kind === 'host' && !isByValue;
   headers.set('x-tokenwright', 'console');
-  if (session.kind !== 'host') headers.set('authorization', session.authorization);
-  else if (session.account !== undefined) headers.set(ACCOUNT_HEADER, session.account);
+  if (session.kind !== 'host' && !isByValue) headers.set('authorization', session.authorization);
+  if (isByCookie && session.account !== undefined) headers.set(ACCOUNT_HEADER, session.account);
   // Omitting cookies also keeps the browser from opening its own dialog for passwords.
-  const credentials = session.kind === 'host' ? 'same-origin' : 'omit';
-  try {
-    return await fetch(url, {
-      ...init,
-      headers,
-      credentials,
-      cache: 'no-store',
-      redirect: 'error',
-    });
-  } catch {
-    throw unreachable();
-  }
-}
-
-async function readAnswer(answer: Response): Promise<unknown> {
-  let body: unknown;
-  try {
-    body = await answer.json();
-  } catch {
-    throw unreachable();
-  }
-  if (answer.ok) return body;
-  const { code, message, details }: Partial<ApiError> = body ?? {};
-  // An answer in any other form is from a gateway in front of the service.
-  if (typeof code !== 'string' || typeof message !== 'string') throw unreachable();
-  const seconds = Number(answer.headers.get('retry-after') ?? Number.NaN);
-  throw new ApiError(code, message, {
-    ...(details && { details }),
-    ...(Number.isFinite(seconds) && { retryAfterSeconds: seconds }),
-  });
-}
-
-function unreachable(): ApiError {
-  return new ApiError('unreachable', 'the service does not answer');
+  const credentials = isByCookie ? 'same-origin' : 'omit';
+  return { ...init, headers, credentials, cache: 'no-store', redirect: 'error' };
 }
 
 function onlyOf(tokens: readonly WireToken[]): WireToken {
@@ -374,19 +314,15 @@ function onlyOf(tokens: readonly WireToken[]): WireToken {
   return token;
 }
 
+function shownIn({ data }: { readonly data: readonly WireToken[] }): ShownToken {
+  return toShown(onlyOf(data));
+}
+
 function toShown({ token, ...rest }: WireToken): ShownToken {
   return { ...rest, isReadable: token !== rest.id };
 }
 
-/** The answer with a new token has its members next to those of the envelope. */
-function toFresh(
-  answer: WireToken & Partial<Record<'success' | 'message' | 'error', unknown>>,
-): FreshToken {
-  const { success: _, message: __, error: ___, ...wire } = answer;
-  return { ...toShown(wire), value: wire.token };
-}
-
-function searchOf(query: Readonly<Record<string, string | number | undefined>>): URLSearchParams {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
-  return new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
+function toFresh(answer: Answers['IssuedToken']): FreshToken {
+  const token = tokenOf(answer);
+  return { ...toShown(token), value: token.token };
 }

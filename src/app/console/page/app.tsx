@@ -1,5 +1,6 @@
 import { useCallback, useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { type Abilities, Api, ApiError, checkSession, readAbilities } from './api.ts';
+import { ApiError } from '../../../http/client.ts';
+import { type Abilities, Api, checkSession, readAbilities } from './api.ts';
 import { type Console, ConsoleContext } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { Dialog } from './controls/dialog.tsx';

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Api, ApiError, ShownToken, TokenPage } from './api.ts';
+import type { ApiError } from '../../../http/client.ts';
+import type { Api, ShownToken, TokenPage } from './api.ts';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { Dialog, DialogActions } from './controls/dialog.tsx';

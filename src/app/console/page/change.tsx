@@ -1,5 +1,6 @@
 import { useRef, useState } from 'preact/hooks';
-import type { Api, ApiError, ShownToken } from './api.ts';
+import type { ApiError } from '../../../http/client.ts';
+import type { Api, ShownToken } from './api.ts';
 import { ChangedFacts } from './changed-facts.tsx';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';

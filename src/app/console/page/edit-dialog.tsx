@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
-import type { ApiError, ShownToken, TokenChange } from './api.ts';
+import type { ApiError } from '../../../http/client.ts';
+import type { ShownToken, TokenChange } from './api.ts';
 import { useChange } from './change.tsx';
 import { ChangedFacts, changedFacts, type Facts } from './changed-facts.tsx';
 import { useConsole } from './context.ts';

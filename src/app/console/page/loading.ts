@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useState } from 'preact/hooks';
-import { ApiError } from './api.ts';
+import { ApiError } from '../../../http/client.ts';
 
 /** The state of something that is read from the service. */
 export type Loading<Value> =

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { ApiError, Finding, FreshToken, ShownToken } from './api.ts';
+import type { ApiError } from '../../../http/client.ts';
+import type { Finding, FreshToken, ShownToken } from './api.ts';
 import { useChange } from './change.tsx';
 import { useConsole } from './context.ts';
 import { FindingBadge } from './controls/badge.tsx';

@@ -1,4 +1,5 @@
-import type { Api, ApiError, ShownToken, TokenPage } from './api.ts';
+import type { ApiError } from '../../../http/client.ts';
+import type { Api, ShownToken, TokenPage } from './api.ts';
 import { toApiError } from './loading.ts';
 import { isLive } from './shown-token.ts';
 

@@ -1,4 +1,4 @@
-import type { WireUsage } from '../../../http/wire-reports.ts';
+import type { WireUsage } from '../../../http/wire.ts';
 import { parseScope, type Scope } from '../../../scope/index.ts';
 import type { Question } from './api.ts';
 import { barePathOf, isOpenScope, isReading } from './picker/tree.ts';

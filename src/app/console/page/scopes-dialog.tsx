@@ -1,6 +1,7 @@
 import { useMemo, useState } from 'preact/hooks';
+import type { ApiError } from '../../../http/client.ts';
 import { ScopeCatalog, ScopeSet } from '../../../scope/index.ts';
-import type { ApiError, ShownToken } from './api.ts';
+import type { ShownToken } from './api.ts';
 import { useChange } from './change.tsx';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';

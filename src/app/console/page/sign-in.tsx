@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
-import { type ApiError, checkSession } from './api.ts';
+import type { ApiError } from '../../../http/client.ts';
+import { checkSession } from './api.ts';
 import { Button } from './controls/button.tsx';
 import { TextField } from './controls/field.tsx';
 import { ErrorNotice, Notice } from './controls/notice.tsx';

@@ -1,5 +1,7 @@
 import { useState } from 'preact/hooks';
-import type { ApiError, Explanation, ShownToken } from './api.ts';
+import type { ApiError } from '../../../http/client.ts';
+import type { WireExplanation } from '../../../http/wire.ts';
+import type { ShownToken } from './api.ts';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { SelectField, TextField } from './controls/field.tsx';
@@ -29,7 +31,7 @@ export function TokenExplain({ token, onAdd }: TokenExplainProps) {
   const [address, setAddress] = useState('');
   const [isWrong, setWrong] = useState(false);
   const [isBusy, setBusy] = useState(false);
-  const [answer, setAnswer] = useState<Explanation>();
+  const [answer, setAnswer] = useState<WireExplanation>();
   const [error, setError] = useState<ApiError>();
   const ask = async (event: Event) => {
     event.preventDefault();
@@ -75,7 +77,7 @@ export function TokenExplain({ token, onAdd }: TokenExplainProps) {
 }
 
 interface AnswerProps extends TokenExplainProps {
-  readonly answer: Explanation;
+  readonly answer: WireExplanation;
 }
 
 function Answer({ answer, token, onAdd }: AnswerProps) {
@@ -126,7 +128,7 @@ function OtherConditions({ token: { limits, parent } }: { readonly token: ShownT
   );
 }
 
-function reasonOf({ reason = '', needed }: Explanation): string {
+function reasonOf({ reason = '', needed }: WireExplanation): string {
   // Nothing is needed for a request that cannot be read in one way.
   if (needed === '') return TEXTS.explain.ambiguous({ reason });
   const known: Readonly<Record<string, string>> = TEXTS.explain.reasons;

@@ -1,7 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { useRef, useState } from 'preact/hooks';
+import type { ApiError } from '../../../http/client.ts';
 import type { RefusedScope } from '../../../scope/index.ts';
-import type { ApiError, FreshToken } from './api.ts';
+import type { FreshToken } from './api.ts';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { SelectField, TextField } from './controls/field.tsx';

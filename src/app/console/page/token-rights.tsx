@@ -1,4 +1,4 @@
-import type { WireUsage } from '../../../http/wire-reports.ts';
+import type { WireUsage } from '../../../http/wire.ts';
 import { Time } from './controls/time.tsx';
 import { type RightHost, type RightLeaf, rightsTree, summaryOf } from './rights.ts';
 import { LANGUAGE, TEXTS } from './texts.ts';

@@ -513,6 +513,19 @@ describe('the tokens behind a service', () => {
     expect((await ask(['resume', first])).json).toMatchObject({ state: 'active', version: 3 });
   });
 
+  it('are not changed by modify --dry-run, which prints the difference', async () => {
+    const { ask, catalog } = await served();
+    const { json: token } = await ask(['issue', '--scope', '*:shop.example/*']);
+    const [scope = ''] = catalog;
+
+    const tried = await ask(['modify', token.id, '--remove-scope', scope, '--dry-run']);
+    const found = await ask(['get', token.id]);
+
+    expect(tried.json).toMatchObject({ version: 2, diff: { added: [], removed: [scope] } });
+    expect(tried.text.startsWith(`- ${scope}\n\nid `)).toBe(true);
+    expect(found.json).toMatchObject({ version: 1, requested: ['*:shop.example/*'] });
+  });
+
   it('are listed across all pages', async () => {
     const { ask } = await served();
     for (let i = 0; i < 3; i++) await ask(['issue', '--scope', ORDERS]);
@@ -544,7 +557,6 @@ describe('the tokens behind a service', () => {
     [['list', '--user', 'a:canary'], {}, 2, '--user (TOKENWRIGHT_USER) is required'],
     [['issue', '--scope', 'GET:a.example/x'], {}, 1, 'refuses with 422: '],
     [['revoke', '--all', '--yes'], {}, 2, '--all is for a store'],
-    [['modify', 'x', '--ttl', '1', '--dry-run'], {}, 2, '--dry-run is for a store'],
     [['verify', '--scope', ORDERS, '--token', 'canary'], {}, 1, 'must be those of --introspection'],
     [['list', '--account', 'bob'], {}, 2, '--account is for a store'],
   ])(
@@ -685,7 +697,7 @@ describe('invalid arguments of token', () => {
     [['issue'], '--scope is required'],
     [['issue', '--scope', 'canary'], '--scope must be scopes separated by commas'],
     [['issue', '--scope', ORDERS, '--ttl', '1w'], '--ttl must be whole seconds, or like 90d'],
-    [['issue', '--scope', ORDERS, '--ttl', '0'], 'ttlSeconds must be'],
+    [['issue', '--scope', ORDERS, '--ttl', '0'], '--ttl must be'],
     [['issue', '--scope', ORDERS, '--metadata', '[1]'], '--metadata must be a JSON object'],
     [['issue', '--scope', ORDERS, '--reveal', 'never'], '--reveal'],
     [['issue', '--scope', ORDERS, '--catalog', 'x', '--patterns'], 'exclude each other'],

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { ApiError, type ShownToken } from '../../../../src/app/console/page/api.ts';
+import type { ShownToken } from '../../../../src/app/console/page/api.ts';
 import { type RevokeProgress, revokeMany } from '../../../../src/app/console/page/revoke-many.ts';
+import { ApiError } from '../../../../src/http/client.ts';
 
 const tokensOf = (count: number) =>
   Array.from({ length: count }, (_, index) => ({ id: `${index}` }) as ShownToken);

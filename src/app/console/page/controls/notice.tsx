@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import type { ApiError } from '../api.ts';
+import type { ApiError } from '../../../../http/client.ts';
 import { TEXTS } from '../texts.ts';
 import { Button } from './button.tsx';
 

@@ -1,0 +1,350 @@
+import type { BodySchemas } from './bodies.ts';
+import type { ServiceErrorCode as Code } from './errors.ts';
+import type { QUERIES } from './query.ts';
+import type {
+  Answers,
+  Json,
+  WireAdvice,
+  WireExplanation,
+  WireFinding,
+  WireToken,
+  WireUsage,
+} from './wire.ts';
+
+/** A call of the service: the handler dispatches by it, the OpenAPI document and clients read it. */
+export interface Route {
+  /** Makes the answer; absent for what is the same for everybody. */
+  readonly verb?: string;
+  /** Whose credentials it needs. @default 'account' */
+  readonly by?: 'account' | 'bearer' | 'server' | 'anybody';
+  /** The option of the handler without which there is no such call. */
+  readonly option?: 'derivation' | 'introspection' | 'revocation';
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description?: string;
+  /** The group of the document. @default 'tokens' */
+  readonly tag?: 'oauth' | 'about';
+  readonly query?: keyof typeof QUERIES;
+  /** Whether it obeys `If-Match`. */
+  readonly isConditional?: true;
+  readonly body?: keyof BodySchemas;
+  readonly isBodyOptional?: true;
+  readonly bodyExample?: Json;
+  /** The schema of its body, if that is a form. */
+  readonly form?: 'TokenForm' | 'IntrospectionForm';
+  /** What a success answers: the name of its schema, in words, and an example. */
+  readonly answer?: keyof Answers;
+  readonly success: string;
+  readonly example?: Json;
+  /** The failures that are its own, beside those of its credentials and its body. */
+  readonly codes: readonly Code[];
+}
+
+export const EXAMPLE_SCOPE = 'GET:shop.example/orders';
+export const EXAMPLE_ID = '5sQ0bX8vK2mYt7RjW1cZpA';
+
+const OTHER_SCOPE = 'POST:shop.example/orders';
+const CREATED_AT = 1_735_689_600;
+const USED_AT = 1_735_776_000;
+const SUCCESS = { success: true, message: '', error: null } as const;
+const TOKEN: WireToken = {
+  scopes: [EXAMPLE_SCOPE],
+  expire: 1_767_225_600,
+  token: EXAMPLE_ID,
+  masked: 'acme_1k15sQ0bX…',
+  id: EXAMPLE_ID,
+  state: 'active',
+  createdAt: CREATED_AT,
+  version: 1,
+  name: 'nightly build',
+};
+/** A token as a service shows it if it records usage. */
+const USED_TOKEN: WireToken = { ...TOKEN, lastUsed: USED_AT, uses: 12 };
+const NEW_TOKEN = { scopes: [EXAMPLE_SCOPE], ttl: 3600, name: 'nightly build' };
+const USAGE: WireUsage = {
+  uses: 12,
+  refusals: 1,
+  lastUsed: USED_AT,
+  derived: { uses: 3, lastUsed: USED_AT },
+  scopes: [{ scope: EXAMPLE_SCOPE, uses: 12, lastUsed: USED_AT }],
+};
+const ADVICE: WireAdvice = { unused: [OTHER_SCOPE], kept: [EXAMPLE_SCOPE], since: CREATED_AT };
+const EXPLANATION: WireExplanation = {
+  allowed: false,
+  reason: 'insufficient_scope',
+  needed: OTHER_SCOPE,
+  nearest: { scope: EXAMPLE_SCOPE, failed: 'method' },
+  smallest: OTHER_SCOPE,
+  known: true,
+  suggestions: [],
+};
+const FINDING: WireFinding = {
+  code: 'never_used',
+  token: { ...TOKEN, lastUsed: null, uses: 0 },
+  scopes: TOKEN.scopes,
+  message: 'was not used since 2025-01-01, when counting of it began; revoke it if nobody needs it',
+  since: CREATED_AT,
+};
+
+const ISSUED = {
+  answer: 'IssuedToken',
+  success: 'The token, with its value under `token`.',
+  example: { ...TOKEN, token: '<the value, shown once>', ...SUCCESS },
+} as const;
+const SHOWN = {
+  answer: 'OneToken',
+  success: 'The token, in a list of one.',
+  example: { data: [TOKEN], ...SUCCESS },
+} as const;
+
+const CHANGED = {
+  answer: 'ChangedToken',
+  success:
+    'The token, in a list of one; with `dryRun`, as it would be, and what rights it would gain and lose, under `diff`.',
+  example: SHOWN.example,
+} as const;
+
+const SCOPE_CODES = [
+  'scopes_required',
+  'invalid_scope',
+  'scope_unmatched',
+  'too_many_scopes',
+] as const satisfies readonly Code[];
+const LIFETIME_CODES = [
+  'invalid_ttl',
+  'invalid_expire',
+  'invalid_limits',
+] as const satisfies readonly Code[];
+const CREATE_CODES: readonly Code[] = [
+  ...SCOPE_CODES,
+  ...LIFETIME_CODES,
+  'quota_exceeded',
+  'store_corrupt',
+  'durability_unconfirmed',
+];
+const CHANGE_CODES: readonly Code[] = ['not_found', 'version_conflict', 'store_corrupt'];
+const UPDATE_CODES: readonly Code[] = [
+  ...CHANGE_CODES,
+  ...SCOPE_CODES,
+  'catalog_empty',
+  ...LIFETIME_CODES,
+  'quota_exceeded',
+  'token_expired',
+  'durability_unconfirmed',
+];
+const USAGE_CODES: readonly Code[] = ['not_found', 'usage_not_recorded', 'store_corrupt'];
+
+/** All calls of the service, by their methods and paths, in the order of the document. */
+export const ROUTES = {
+  'POST /token': {
+    verb: 'issue',
+    operationId: 'issueToken',
+    summary: 'Issues a token',
+    body: 'create',
+    bodyExample: NEW_TOKEN,
+    ...ISSUED,
+    codes: ['catalog_empty', ...CREATE_CODES],
+  },
+  'GET /token': {
+    verb: 'list',
+    operationId: 'listTokens',
+    summary: 'Lists tokens, newest first',
+    query: 'list',
+    answer: 'TokenList',
+    success:
+      'The tokens. If there may be more, a cursor and a link to the next page; then a page may hold fewer tokens than `limit`, or none.',
+    example: { data: [USED_TOKEN], ...SUCCESS },
+    codes: ['invalid_scope', 'store_corrupt'],
+  },
+  'POST /token/derive': {
+    verb: 'derive',
+    by: 'bearer',
+    option: 'derivation',
+    operationId: 'deriveToken',
+    summary: 'Makes a narrower token from that of the bearer',
+    description:
+      'It may do what was asked for and the token of the bearer may do, and ends when that ends at the latest.',
+    body: 'create',
+    bodyExample: NEW_TOKEN,
+    ...ISSUED,
+    // A parent that holds nothing is not an empty catalog.
+    codes: [...CREATE_CODES, 'invalid_token', 'address_denied', 'limit_exceeded'],
+  },
+  'GET /token/{token}': {
+    verb: 'get',
+    operationId: 'getToken',
+    summary: 'Shows a token, also an expired one',
+    query: 'get',
+    ...SHOWN,
+    example: { data: [USED_TOKEN], ...SUCCESS },
+    codes: ['not_found', 'store_corrupt'],
+  },
+  'PUT /token/{token}': {
+    verb: 'replace',
+    operationId: 'replaceToken',
+    summary: 'Replaces scopes and expiry',
+    description:
+      'Without `expire` and `expiresIn`, the token lives for the default lifetime from now.',
+    isConditional: true,
+    query: 'change',
+    body: 'replace',
+    bodyExample: { scopes: [EXAMPLE_SCOPE], expiresIn: '30d' },
+    ...CHANGED,
+    codes: UPDATE_CODES,
+  },
+  'PATCH /token/{token}': {
+    verb: 'patch',
+    operationId: 'patchToken',
+    summary: 'Updates only the fields you send',
+    isConditional: true,
+    query: 'change',
+    body: 'patch',
+    bodyExample: { addScopes: [EXAMPLE_SCOPE] },
+    ...CHANGED,
+    codes: UPDATE_CODES,
+  },
+  'DELETE /token/{token}': {
+    verb: 'revoke',
+    operationId: 'revokeToken',
+    summary: 'Revokes a token permanently',
+    isConditional: true,
+    query: 'revoke',
+    answer: 'Done',
+    success: 'The token is revoked. A second time it is not found.',
+    example: { data: null, ...SUCCESS },
+    codes: [...CHANGE_CODES, 'revocation_unconfirmed'],
+  },
+  'POST /token/{token}/rotate': {
+    verb: 'rotate',
+    operationId: 'rotateToken',
+    summary: 'Gives a token a new value',
+    description:
+      'The answer has the new value under `token`; with `cancel`, the token as it is, as `GET` shows it without its value.',
+    isConditional: true,
+    body: 'rotate',
+    isBodyOptional: true,
+    bodyExample: { activate: 'first-use', graceSeconds: 300 },
+    ...ISSUED,
+    codes: [...CHANGE_CODES, 'token_expired', 'durability_unconfirmed'],
+  },
+  'GET /token/{token}/usage': {
+    verb: 'usage',
+    operationId: 'getTokenUsage',
+    summary: 'Shows how a token is used: how often, when last, and for what',
+    description:
+      'Every check of the token is counted that a service makes which records usage, also in other processes. The latest counts of those may be missing.',
+    answer: 'Usage',
+    success: 'The counts, in total and for each scope.',
+    example: { data: USAGE, ...SUCCESS },
+    codes: USAGE_CODES,
+  },
+  'GET /token/{token}/advice': {
+    verb: 'advice',
+    operationId: 'adviseOnToken',
+    summary: 'Names the scopes that a token does not use',
+    description:
+      'Changes nothing: to remove them, send `unused` as `removeScopes` of a `PATCH`. Gives no advice while the counts do not go back far enough. A scope counts as unused if a server uses it that does not record usage.',
+    query: 'advice',
+    answer: 'Advice',
+    success: 'The scopes that the token can do without, and the others.',
+    example: { data: ADVICE, ...SUCCESS },
+    codes: USAGE_CODES,
+  },
+  'POST /token/{token}/explain': {
+    verb: 'explain',
+    operationId: 'explainToken',
+    summary: 'Says whether a token would be allowed something, and why',
+    description:
+      'Give a request, or a `scope`. Changes nothing, and counts as no use. A token that is not active is never allowed anything, and `reason` is its state.',
+    body: 'explain',
+    bodyExample: { method: 'POST', domain: 'shop.example', target: '/orders' },
+    answer: 'Explanation',
+    success: 'The explanation, also if the token would not be allowed it.',
+    example: { data: EXPLANATION, ...SUCCESS },
+    codes: ['invalid_scope', 'not_found', 'store_corrupt'],
+  },
+  'GET /review': {
+    verb: 'review',
+    operationId: 'reviewTokens',
+    summary: 'Finds tokens of the account that somebody should look at',
+    description:
+      'Looks at active and suspended tokens, newest first, and changes nothing. `unused`, `never_used`, `excess` and `expiring` are only found if the service records usage.',
+    query: 'review',
+    answer: 'FindingList',
+    success:
+      'The findings; all findings about a token are on one page. If there may be more, a cursor and a link to the next page; then a page may be empty.',
+    example: { data: [FINDING], ...SUCCESS },
+    codes: ['store_corrupt'],
+  },
+  'GET /scopes': {
+    verb: 'scopes',
+    tag: 'about',
+    operationId: 'listScopes',
+    summary: 'Lists the scopes this account can request',
+    answer: 'ScopeList',
+    success: 'The scopes, in canonical order.',
+    example: { data: [EXAMPLE_SCOPE], ...SUCCESS },
+    codes: [],
+  },
+  'GET /openapi.json': {
+    by: 'anybody',
+    tag: 'about',
+    operationId: 'describe',
+    summary: 'Describes this interface',
+    answer: 'Document',
+    success: 'This document.',
+    codes: [],
+  },
+  'POST /introspect': {
+    verb: 'introspect',
+    by: 'server',
+    option: 'introspection',
+    tag: 'oauth',
+    operationId: 'introspectToken',
+    summary: 'Introspects a token value (RFC 7662)',
+    description:
+      'An answer with `active: true` counts as a use of the token, also towards its limits.',
+    form: 'IntrospectionForm',
+    answer: 'Introspection',
+    success: 'The claims of an active token, or `{ "active": false }`.',
+    example: {
+      active: true,
+      scope: EXAMPLE_SCOPE,
+      sub: 'ada',
+      jti: EXAMPLE_ID,
+      exp: TOKEN.expire,
+      iat: TOKEN.createdAt,
+      token_type: 'Bearer',
+    },
+    codes: ['store_corrupt'],
+  },
+  'POST /revoke': {
+    verb: 'revokeByValue',
+    by: 'anybody',
+    option: 'revocation',
+    tag: 'oauth',
+    operationId: 'revokeByValue',
+    summary: 'Lets the bearer of a token revoke it (RFC 7009)',
+    description: 'Anyone who has the value may revoke it, so this call needs no other credentials.',
+    form: 'TokenForm',
+    success: 'The token is revoked, or there was none. There is no body.',
+    codes: ['store_unavailable', 'store_corrupt', 'durability_unconfirmed'],
+  },
+} as const satisfies Readonly<
+  Record<`${'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'} /${string}`, Route>
+>;
+
+/** A call as a method and a path, such as `PATCH /token/{token}`. */
+export type RouteName = keyof typeof ROUTES;
+
+/** The functions that make answers. */
+type VerbName = Extract<(typeof ROUTES)[RouteName], { verb: string }>['verb'];
+
+/** All calls, each with its method and its path. */
+export function allRoutes() {
+  const routes: readonly [string, Route & { readonly verb?: VerbName }][] = Object.entries(ROUTES);
+  return routes.map(([name, route]) => {
+    const [method = '', path = ''] = name.split(' ');
+    return { ...route, method, path };
+  });
+}
