@@ -74,10 +74,10 @@ const INNER_DOORS: readonly RegExp[] = [
   /^(?:inputs\/(?:instant|schemas|scope-hints)|limits\/addresses)\.ts$/,
   // The pages of the server are sent as the answers of the token handler are.
   /^http\/(?:errors|public-file|request|responses|node\/(?:listener|sending|turns))\.ts$/,
-  // The page and the commands read what the service writes.
-  /^http\/wire(?:-reports)?\.ts$/,
-  // The commands for operators look into keys and stored records.
-  /^(?:ports\/usage-store|records\/steps|token\/record|values\/(?:keys|value))\.ts$/,
+  // The page and the commands call the service with one client, and read what it writes.
+  /^http\/(?:client|routes|wire)\.ts$/,
+  // The commands for operators look into keys, values and stored records.
+  /^(?:ports\/usage-store|records\/steps|token\/(?:id|record|revoked)|values\/(?:format|keys|value))\.ts$/,
 ];
 
 /** The room of a file: its first folder, two in `app` and `stores`. */
@@ -119,10 +119,8 @@ describe('imports', () => {
   });
 
   it('of the application use the doors of the library, and a few files more', () => {
-    // These stand apart until they are rewritten.
-    const late = /^app\/(?:cli\/(?:account|import|commands\/import)|server\/stores)\b/;
     const inner = IMPORTS.filter(({ from, to }) => {
-      if (!from.startsWith('app/') || late.test(from)) return false;
+      if (!from.startsWith('app/')) return false;
       const isOurs = FILES.includes(to) && !to.startsWith('app/');
       return isOurs && !DOORS.test(to) && !INNER_DOORS.some((door) => door.test(to));
     });

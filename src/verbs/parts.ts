@@ -74,7 +74,8 @@ interface OwnParts extends Pick<ServiceParts, 'events' | 'store' | 'isInside'> {
  * @throws {TokenError} `invalid_options`, naming the option and what it should be, never its value
  */
 export function partsOf(options: unknown): ServiceParts {
-  if (options instanceof PartsInside) return options.parts;
+  const inside = PartsInside.in(options);
+  if (inside !== undefined) return inside;
   const read = readOptions(options);
   const { isLocal, deadlineMs } = read;
   const ring = readOption('keys', () => new KeyRing(read.keys));
@@ -105,12 +106,12 @@ export function partsOf(options: unknown): ServiceParts {
 
 /** The parts of a service in a transaction. Hands them to the constructor in the place of options. */
 export class PartsInside {
-  readonly parts: ServiceParts;
+  readonly #parts: ServiceParts;
 
   /** @throws {TokenError} `invalid_options` if the store knows no transactions of the host */
   constructor(outside: ServiceParts, connection: object) {
     const events = outside.events.inTransaction();
-    this.parts = assembled(
+    this.#parts = assembled(
       { ...outside, usage: outside.view.usage },
       {
         events,
@@ -120,6 +121,12 @@ export class PartsInside {
         isInside: true,
       },
     );
+  }
+
+  /** Asks no proxy and no getter. */
+  static in(options: unknown): ServiceParts | undefined {
+    const isOurs = typeof options === 'object' && options !== null && #parts in options;
+    return isOurs ? options.#parts : undefined;
   }
 }
 

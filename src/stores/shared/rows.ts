@@ -78,10 +78,6 @@ export type Column = keyof typeof COLUMN;
 
 export const COLUMNS = /* @__PURE__ */ Object.keys(COLUMN) as readonly Column[];
 
-/** The columns of the first development version of SQLite, and those that later ones added. */
-export const FIRST_COLUMNS = /* @__PURE__ */ COLUMNS.slice(0, 16);
-export const ADDED_COLUMNS = /* @__PURE__ */ COLUMNS.slice(16);
-
 /** The position of each column in a row. */
 const AT = /* @__PURE__ */ Object.fromEntries(
   COLUMNS.map((column, index) => [column, index]),
@@ -310,8 +306,7 @@ function ancestorsIn(
   const agrees =
     isAncestors(value) &&
     text(parent, 'parent') === value.at(-1) &&
-    // A process of an earlier version inserts no root, until the record is written again.
-    (root === null || text(root, 'root') === value[0]);
+    text(root, 'root') === value[0];
   if (!agrees) throw corrupt('ancestors');
   return value;
 }

@@ -28,7 +28,7 @@ import type {
   ReviewInput,
   RevokeOptions,
   RotateOptions,
-} from '../../../inputs/types.ts';
+} from '../../../index.ts';
 import type { ScopeDiff, ScopeRequest } from '../../../scope/index.ts';
 
 /** A token that a command asks for. */

@@ -1,8 +1,8 @@
 import { ApiError } from '../../../http/client.ts';
-import { tokenHandler } from '../../../http/handler.ts';
+import { tokenHandler } from '../../../http/index.ts';
+import { TokenService } from '../../../index.ts';
 import { readAccount } from '../../../inputs/schemas.ts';
 import type { ScopeCatalog } from '../../../scope/index.ts';
-import { TokenService } from '../../../service.ts';
 import { isId } from '../../../token/id.ts';
 import type { Verdict } from '../../../token/record.ts';
 import { keyFileOf, readUsableKeys } from '../../server/files/key-file.ts';

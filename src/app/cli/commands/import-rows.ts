@@ -1,4 +1,4 @@
-import { isTokenError, TokenError } from '../../../errors.ts';
+import { isTokenError, TokenError } from '../../../index.ts';
 import { parseInstant } from '../../../inputs/instant.ts';
 import { describeRounded, parseJsonText, roundedNumberIn } from '../../../text/json.ts';
 import { shownName } from '../../../text/wording.ts';

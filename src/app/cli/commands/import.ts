@@ -1,8 +1,12 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
-import { isTokenError } from '../../../errors.ts';
-import type { ImportInput, ImportReport, RefusedRow } from '../../../inputs/types.ts';
+import {
+  type ImportInput,
+  type ImportReport,
+  isTokenError,
+  type RefusedRow,
+  type TokenService,
+} from '../../../index.ts';
 import type { ScopeCatalog } from '../../../scope/index.ts';
-import type { TokenService } from '../../../service.ts';
 import { shownName } from '../../../text/wording.ts';
 import { systemClock } from '../../../time/clock.ts';
 import { isFormatName, isObject } from '../../../token/record.ts';
@@ -115,7 +119,7 @@ line 3: --map has no "orders:delete": add it, with [] if it grants nothing`,
     const dryRun = flags['dry-run'] === true;
     try {
       const imported = await withStore(target, async ({ store }) => {
-        const { TokenService } = await import('../../../service.ts');
+        const { TokenService } = await import('../../../index.ts');
         // Any key will do: no value is read or made.
         const keys = [generateKey()];
         const foreign = [{ name: format, hashedPart: () => undefined }];

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isTokenError } from '../../../errors.ts';
-import type { TokenStore } from '../../../ports/token-store.ts';
+import { isTokenError, type TokenStore } from '../../../index.ts';
 import { stepsOf } from '../../../records/steps.ts';
 import type { TokenRecord } from '../../../token/record.ts';
 import { revoked } from '../../../token/revoked.ts';

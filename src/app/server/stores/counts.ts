@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { doctor } from '../../../ports/token-store.ts';
+import { doctor } from '../../../index.ts';
 import type { UsageStore } from '../../../ports/usage-store.ts';
 import type { TokenId } from '../../../token/record.ts';
 import { describeError } from '../../terminal/error-message.ts';

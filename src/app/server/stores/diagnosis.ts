@@ -1,5 +1,4 @@
-import { isTokenError } from '../../../errors.ts';
-import { doctor, type TokenStore } from '../../../ports/token-store.ts';
+import { doctor, isTokenError, type TokenStore } from '../../../index.ts';
 import { withDeadline } from '../../../time/deadline.ts';
 import { probeLeases, probeUsage } from './counts.ts';
 import { MAX_CONNECT_MS } from './engines.ts';

@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
-import type { EngineStore } from '../../../ports/engine-store.ts';
+import type { EngineStore } from '../../../index.ts';
 import { optionalPackage } from '../optional-package.ts';
 import { IOREDIS_CLOSED } from './connect-errors.ts';
 import type { Address, EngineName } from './url.ts';

@@ -1,4 +1,4 @@
-import type { TokenStore } from '../../../ports/token-store.ts';
+import type { TokenStore } from '../../../index.ts';
 import type { UsageStore } from '../../../ports/usage-store.ts';
 import type { TokenId } from '../../../token/record.ts';
 

@@ -8,9 +8,14 @@ import {
   statSync,
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { isTokenError, TokenError } from '../../../errors.ts';
-import type { EngineStore } from '../../../ports/engine-store.ts';
-import { doctor, type StoreFinding, type TokenStore } from '../../../ports/token-store.ts';
+import {
+  doctor,
+  type EngineStore,
+  isTokenError,
+  type StoreFinding,
+  TokenError,
+  type TokenStore,
+} from '../../../index.ts';
 import { withDeadline } from '../../../time/deadline.ts';
 import { delay, performance } from '../../../time/timers.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';

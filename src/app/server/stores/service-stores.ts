@@ -1,6 +1,5 @@
 import { subscribe } from 'node:diagnostics_channel';
-import type { EngineStore } from '../../../ports/engine-store.ts';
-import type { LeaseStore } from '../../../ports/lease-store.ts';
+import type { EngineStore, LeaseStore } from '../../../index.ts';
 import type { UsageStore } from '../../../ports/usage-store.ts';
 import { count } from '../../terminal/layout.ts';
 import { theLog, warn } from '../logs/log.ts';
