@@ -38,20 +38,20 @@ const versionAlone: Plugin = {
   },
 };
 
-/** Whose code is bundled, by the folder of the package. Both formats add to it. */
+/** Whose code is bundled, by the folder of the package. */
 const bundled = new Set<string>();
 
-/** The page of the console, as texts, in place of the file that builds it. */
+/** The page of the console as texts, in place of the file that builds it: one file for both formats. */
 const consolePage: Plugin = {
   name: 'console-page',
-  setup({ onLoad }) {
-    onLoad({ filter: /[\\/]console[\\/]assets\.ts$/ }, () => {
+  setup({ onResolve, initialOptions: { outdir = 'dist' } }) {
+    onResolve({ filter: /^\.\/assets\.ts$/ }, () => {
       const { assets, inputs } = buildPage();
       for (const input of inputs) addBundled(input);
-      return {
-        contents: `export const pageAssets = () => ${JSON.stringify(assets)};`,
-        loader: 'js',
-      };
+      mkdirSync(outdir, { recursive: true });
+      const text = `exports.pageAssets = () => (${JSON.stringify(assets)});\n`;
+      writeFileSync(join(outdir, 'console-page.cjs'), text);
+      return { path: './console-page.cjs', external: true };
     });
   },
 };
@@ -90,7 +90,9 @@ function noticesOf(folders: readonly string[]): string {
   return ['# Third-party notices\n\nThis package holds parts of these:\n', ...parts].join('\n');
 }
 
-const common: Options = {
+export default defineConfig({
+  entry: { ...entry, ...apart, cli: 'src/app/cli/main.ts' },
+  format: ['esm'],
   outDir: 'dist',
   target: 'node20',
   platform: 'node',
@@ -99,11 +101,7 @@ const common: Options = {
   dts: { entry },
   esbuildPlugins: [versionAlone, consolePage, notices],
   // In a user's tree they would weigh more than they do: what is used of them is bundled.
-  noExternal: ['zod', 'nanoid', 'date-fns', 'ipaddr.js'],
-};
-
-export default defineConfig([
-  { ...common, format: ['esm'], entry: { ...entry, ...apart, cli: 'src/app/cli/main.ts' } },
-  // In CommonJS there is no import.meta, by which the files of the reference page are found.
-  { ...common, format: ['cjs'], entry: { ...entry, ...apart }, shims: true },
-]);
+  noExternal: ['zod', 'nanoid', 'date-fns'],
+  // What people install beside it for a part of the command.
+  external: ['@apidevtools/swagger-parser', 'prom-client', 'swagger-ui-dist'],
+});

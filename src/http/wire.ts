@@ -216,9 +216,6 @@ const token = once(() =>
         description: 'How the token is limited beyond its scopes and expiry.',
       }),
     ),
-    requested: z.exactOptional(
-      scopes({ description: 'What was asked for. Absent if that is what `scopes` holds.' }),
-    ),
     descendants: z.exactOptional(
       count({
         maximum: MAX_COUNTED_DESCENDANTS,
@@ -453,15 +450,7 @@ export function toWire(token: Token): WireToken {
     ...(name !== undefined && { name }),
     ...(metadata !== undefined && { metadata }),
     ...(limits !== undefined && { limits }),
-    ...(isExpanded(token) && { requested: token.requested }),
   };
-}
-
-/** Whether a token holds other scopes than were asked for, as those that a wildcard stood for. */
-function isExpanded({ scopes, requested }: Token): boolean {
-  if (requested === scopes) return false;
-  const asked = new Set(requested);
-  return asked.size !== scopes.length || scopes.some((scope) => !asked.has(scope));
 }
 
 /** A token that was rotated. With `cancel`, its descendants are not counted. */

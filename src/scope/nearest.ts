@@ -123,7 +123,7 @@ const MIN_PART_LENGTH = 3;
 /**
  * Finds the known name that an unknown one probably means, for a hint. Ignores case, hyphens and
  * underscores. Prefers a name that begins with the other one, such as `ttl` and `ttlSeconds`, then
- * the one with the fewest edits, then one that contains the unknown name.
+ * the one with the fewest edits, then one that contains the unknown name, or is half of it or more.
  */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   const word = folded(name);
@@ -133,7 +133,9 @@ export function nearestName(name: string, known: readonly string[]): string | un
     const isPart = short.length >= MIN_PART_LENGTH && long.includes(short);
     if (isPart && long.startsWith(short)) return (long.length - short.length) / COMPARED_LENGTH;
     const edits = editDistance(word, other, maxEdits + 1);
-    return edits <= maxEdits || (isPart && short === word) ? edits : Infinity;
+    if (edits <= maxEdits) return edits;
+    const standsForIt = isPart && (short === word || 2 * short.length >= long.length);
+    return standsForIt ? maxEdits + long.length - short.length : Infinity;
   });
 }
 

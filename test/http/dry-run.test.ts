@@ -62,25 +62,3 @@ describe.each(['PUT', 'PATCH'])('%s with dryRun', (method) => {
     expectFailure(await call(method, path, { json, as: 'bob' }), 'not_found');
   });
 });
-
-describe('requested', () => {
-  it.each([
-    ['of a wildcard', ['GET:shop.example/*'], ['GET:shop.example/*']],
-    ['of scopes of the catalog', [ORDERS, ITEMS], undefined],
-    ['of a scope that is there twice', [ORDERS, ORDERS], undefined],
-    [
-      'of a wildcard and what it covers',
-      ['GET:shop.example/*', ORDERS],
-      ['GET:shop.example/*', ORDERS],
-    ],
-  ])('is in an answer only if the scopes are others: %s', async (_, scopes, requested) => {
-    const { call } = setUp();
-
-    const issued = await call('POST', '/token', { json: { scopes } });
-    const listed = await call('GET', '/token');
-
-    expect(issued.body['requested']).toEqual(requested);
-    expect(listed.body['data']).toMatchObject([requested === undefined ? {} : { requested }]);
-    expect(listed.text.includes('"requested"')).toBe(requested !== undefined);
-  });
-});

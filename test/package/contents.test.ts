@@ -1,24 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
-import { isAbsolute, join } from 'node:path';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 import { ENTRIES } from './entries.ts';
 
 const root = new URL('../..', import.meta.url).pathname;
 const read = (file: string): string => readFileSync(join(root, file), 'utf8');
-
-interface SourceMap {
-  readonly file?: string;
-  readonly sources: readonly string[];
-  readonly sourcesContent?: readonly (string | null)[];
-  readonly ignoreList?: readonly number[];
-}
-
-const MAPS = globSync('dist/*.map', { cwd: root }).map((file): readonly [string, SourceMap] => [
-  file,
-  JSON.parse(read(file)),
-]);
 
 describe('the package', () => {
   const options = ['pack', '--dry-run', '--json', '--ignore-scripts'];
@@ -33,21 +21,31 @@ describe('the package', () => {
       `${entry}.d.cts`,
     ]);
     const named = ['cli.js', 'THIRD-PARTY-NOTICES.md', ...parts].map((name) => `dist/${name}`);
-    const isCode = (file: string) => /^dist\/[\w-]+\.(?:c?js(?:\.map)?|d\.c?ts)$/.test(file);
+    const isCode = (file: string) => /^dist\/[\w-]+\.(?:c?js|d\.c?ts)$/.test(file);
+    const isPage = (file: string) => /^docs\/(?!evidence|reference)[\w/-]+\.md$/.test(file);
 
     expect(files).toEqual(
       expect.arrayContaining([...named, 'README.md', 'LICENSE', 'package.json']),
     );
-    const pages = ['docs/errors.md'];
-
-    expect(files).toEqual(expect.arrayContaining(pages));
-    expect(files.filter((file) => !isCode(file) && !pages.includes(file)).sort()).toEqual([
+    expect(files.filter(isPage)).toEqual(
+      expect.arrayContaining(['docs/errors.md', 'docs/guides/express.md', 'docs/service/http.md']),
+    );
+    expect(files.filter((file) => !isCode(file) && !isPage(file)).sort()).toEqual([
       'CHANGELOG.md',
       'LICENSE',
       'README.md',
       'dist/THIRD-PARTY-NOTICES.md',
+      'llms.txt',
       'package.json',
     ]);
+  });
+
+  it('is at most 4 MB', () => {
+    expect(packed.unpackedSize).toBeLessThan(4_000_000);
+  });
+
+  it('names no path of the build machine', () => {
+    expect(files.filter((file) => read(file).includes(root))).toEqual([]);
   });
 
   it('runs no script on installation, and depends on nothing', () => {
@@ -69,32 +67,15 @@ describe('the package', () => {
   });
 });
 
-describe('the source maps', () => {
-  it('contain the sources, so that a stack trace can be read without the repository', () => {
-    const bare = MAPS.filter(([, { sources, sourcesContent = [], ignoreList = [] }]) =>
-      sources.some((_, index) => !ignoreList.includes(index) && !sourcesContent[index]),
-    );
-
-    expect(MAPS.length).toBeGreaterThan(ENTRIES.length);
-    expect(bare.map(([file]) => file)).toEqual([]);
-    expect(MAPS.every(([, { ignoreList = [] }]) => ignoreList.length <= 1)).toBe(true);
-  });
-
-  it('contain no absolute path of the build machine', () => {
-    const named = MAPS.flatMap(([, { file, sources }]) => [file ?? '', ...sources]);
-
-    expect(named.filter(isAbsolute)).toEqual([]);
-    expect(named.some((source) => source === '../src/service.ts')).toBe(true);
-  });
-});
-
 describe('the third-party notices', () => {
-  // Taken from the source maps, so independent of the build, which asks the bundler.
+  // Taken from the names that the bundler writes above each file, so independent of the build.
   const bundled = new Set([
-    // Part of the console page, which its entry embeds as a text without a source map.
+    // Part of the console page, which is built apart.
     'preact',
-    ...MAPS.flatMap(([, { sources }]) => sources).flatMap(
-      (source) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(source)?.[1] ?? [],
+    ...globSync('dist/*.{js,cjs}', { cwd: root }).flatMap((file) =>
+      [...read(file).matchAll(/^\/\/ node_modules\/((?:@[^/\n]+\/)?[^/\n]+)/gm)].map(
+        ([, name = '']) => name,
+      ),
     ),
   ]);
   const notices = read('dist/THIRD-PARTY-NOTICES.md');

@@ -1,5 +1,5 @@
 // Writes pages from the sources: settings, commands and calls over HTTP.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { commandsPage } from './commands.ts';
 import { httpPage } from './http.ts';
 import { settingsPage } from './settings.ts';
@@ -14,6 +14,7 @@ export async function manual(): Promise<ReadonlyMap<string, string>> {
 }
 
 if (import.meta.main) {
+  mkdirSync(new URL('../../service', import.meta.url), { recursive: true });
   for (const [name, text] of await manual()) {
     const file = new URL(`../../../${name}`, import.meta.url);
     if (!existsSync(file) || readFileSync(file, 'utf8') !== text) writeFileSync(file, text);

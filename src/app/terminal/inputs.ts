@@ -44,8 +44,8 @@ function isFileName(path: string): boolean {
 }
 
 /**
- * Reads tokens: an array as `GET /token` lists them, or its whole answer. `requested` is
- * absent where it would be the same as the scopes. Other members are ignored, and an id that is a value by mistake is masked.
+ * Reads tokens: an array as `GET /token` lists them, or its whole answer. `requested` may be
+ * absent. Other members are ignored, and an id that is a value by mistake is masked.
  */
 export async function readTokens(path: string): Promise<TokenScopes[]> {
   const source = path === '-' ? 'standard input' : path;
@@ -60,7 +60,7 @@ export async function readTokens(path: string): Promise<TokenScopes[]> {
     );
   }
   return answer['data'].map((token: unknown, index) => {
-    const { id, scopes, requested = scopes } = asObject(token);
+    const { id, scopes, requested = [] } = asObject(token);
     const name = `${source}: token ${index + 1}`;
     if (typeof id !== 'string') throw inputError(`${name} must have an id, a text`);
     return {

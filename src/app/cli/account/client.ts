@@ -62,11 +62,8 @@ export type ReviewDays = Pick<
   'unusedForDays' | 'expiringWithinDays' | 'secretOlderThanDays'
 >;
 
-/** A token as commands print it. `token` is the value if it was just made, else the id. */
-export type TokenJson = WireToken & Required<Pick<WireToken, 'requested'>>;
-
 export interface Listing {
-  readonly tokens: readonly TokenJson[];
+  readonly tokens: readonly WireToken[];
   /** Whether the list is complete. */
   readonly isWhole: boolean;
 }
@@ -104,13 +101,13 @@ export class TokenClient {
     return this.#connection.name;
   }
 
-  async issue({ ttlSeconds, ...rest }: NewToken): Promise<TokenJson> {
+  async issue({ ttlSeconds, ...rest }: NewToken): Promise<WireToken> {
     const call = { body: { ...rest, ttl: ttlSeconds } };
     return this.#made(await this.#call('POST /token', call));
   }
 
   /** Makes a token from the one of a value. */
-  async derive(value: string, { ttlSeconds, ...rest }: NewToken): Promise<TokenJson> {
+  async derive(value: string, { ttlSeconds, ...rest }: NewToken): Promise<WireToken> {
     // A header cannot have other characters, and no value has any.
     if (!/^[\x21-\x7e]+$/.test(value)) throw new ApiError('invalid_token', '');
     const call = { bearer: value, body: { ...rest, ttl: ttlSeconds } };
@@ -119,7 +116,7 @@ export class TokenClient {
 
   /** Reads page after page, until there are enough tokens or no more. */
   async list({ limit, ...filter }: TokenFilter): Promise<Listing> {
-    const tokens: TokenJson[] = [];
+    const tokens: WireToken[] = [];
     let cursor: string | undefined;
     do {
       const size = Math.min(limit - tokens.length, MAX_WIRE_PAGE_TOKENS);
@@ -132,7 +129,7 @@ export class TokenClient {
     return { tokens, isWhole: cursor === undefined };
   }
 
-  async get(operand: string, { state }: GetOptions): Promise<TokenJson> {
+  async get(operand: string, { state }: GetOptions): Promise<WireToken> {
     return shownIn(await this.#about('GET /token/{token}', operand, { query: { state } }));
   }
 
@@ -160,7 +157,7 @@ export class TokenClient {
     return (await this.#about('POST /token/{token}/explain', operand, { body })).data;
   }
 
-  async patch(operand: string, change: PatchInput, options: IfVersion): Promise<TokenJson> {
+  async patch(operand: string, change: PatchInput, options: IfVersion): Promise<WireToken> {
     return shownIn(await this.#patch(operand, change, options));
   }
 
@@ -169,7 +166,7 @@ export class TokenClient {
     operand: string,
     change: PatchInput,
     options: IfVersion,
-  ): Promise<TokenJson & { readonly diff: ScopeDiff }> {
+  ): Promise<WireToken & { readonly diff: ScopeDiff }> {
     const answer = await this.#patch(operand, change, options, { dryRun: true });
     if (answer.diff === undefined) throw this.#unbelievable();
     return { ...shownIn(answer), diff: answer.diff };
@@ -194,13 +191,13 @@ export class TokenClient {
     return this.#connection.revokeAll();
   }
 
-  async rotate(operand: string, { ifVersion, ...body }: RotateOptions): Promise<TokenJson> {
+  async rotate(operand: string, { ifVersion, ...body }: RotateOptions): Promise<WireToken> {
     const call = { body, ifVersion };
     return this.#made(await this.#about('POST /token/{token}/rotate', operand, call));
   }
 
   /** Drops a new value that has not been used. */
-  async cancelRotation(operand: string, { ifVersion }: IfVersion): Promise<TokenJson> {
+  async cancelRotation(operand: string, { ifVersion }: IfVersion): Promise<WireToken> {
     const call = { body: { cancel: true }, ifVersion };
     return toShown(tokenOf(await this.#about('POST /token/{token}/rotate', operand, call)));
   }
@@ -242,8 +239,8 @@ export class TokenClient {
     }
   }
 
-  #made(answer: Answers['IssuedToken']): TokenJson {
-    const token = withRequested(tokenOf(answer));
+  #made(answer: Answers['IssuedToken']): WireToken {
+    const token = tokenOf(answer);
     if (!VALUE.test(token.token)) throw this.#unbelievable();
     return token;
   }
@@ -254,16 +251,11 @@ export class TokenClient {
   }
 }
 
-function shownIn({ data: [token] }: Answers['OneToken']): TokenJson {
+function shownIn({ data: [token] }: Answers['OneToken']): WireToken {
   return toShown(token);
 }
 
 /** Replaces a value that was revealed again by the id: commands print only new values. */
-function toShown(token: WireToken): TokenJson {
-  return withRequested({ ...token, token: token.id });
-}
-
-/** The service leaves out what is the same as the scopes. */
-function withRequested({ requested, ...token }: WireToken): TokenJson {
-  return { ...token, requested: requested ?? token.scopes };
+function toShown(token: WireToken): WireToken {
+  return { ...token, token: token.id };
 }

@@ -136,7 +136,7 @@ that lose it. This is so for every scope when you move from prefixes to operatio
 catalog from-openapi --granularity prefix.
 
 Tokens are snapshots. What one loses still stands in it, though the catalog has it no more; what
-one gains it gets only when it is issued again.`,
+one gains it gets only when it is issued again; this is listed if "requested" is given.`,
     flags: {
       granularity: GRANULARITY_FLAG,
       tokens: {
@@ -261,9 +261,14 @@ function describeDiff(diff: CatalogDiff, tokens: readonly TokenScopes[] | undefi
     ]),
   );
   const parts = [changeLines(diff), columns(rows), verdict(diff, tokens)];
+  const unknown = tokens?.filter(({ requested }) => requested.length === 0).length ?? 0;
   return {
     text: parts.filter((part) => part !== '').join('\n\n'),
     json: diff,
+    ...(unknown > 0 &&
+      diff.added.length > 0 && {
+        notes: `what would be gained is not known of ${count(unknown, 'token')} without "requested"`,
+      }),
     isNegative: diff.isBreaking,
   };
 }

@@ -1,4 +1,4 @@
-import type { WireAdvice, WireExplanation, WireUsage } from '../../../http/wire.ts';
+import type { WireAdvice, WireExplanation, WireToken, WireUsage } from '../../../http/wire.ts';
 import { OTHER_SCOPES } from '../../../ports/usage-store.ts';
 import type { ScopeDiff } from '../../../scope/index.ts';
 import {
@@ -10,13 +10,7 @@ import {
   table,
   wrap,
 } from '../../terminal/layout.ts';
-import type {
-  Listing,
-  TokenClient,
-  TokenJson,
-  Verification,
-  WrittenNeed,
-} from '../account/client.ts';
+import type { Listing, TokenClient, Verification, WrittenNeed } from '../account/client.ts';
 import type { Outcome } from '../command.ts';
 import { describeRequest, REQUEST_REASONS } from './request.ts';
 import { limitLines } from './token-limits.ts';
@@ -25,11 +19,11 @@ export function missingOutcome({ name }: TokenClient): Outcome {
   return { text: '', json: null, notes: `no such token of ${name}`, isNegative: true };
 }
 
-export function madeOutcome(token: TokenJson): Outcome {
+export function madeOutcome(token: WireToken): Outcome {
   return { text: token.token, json: token, notes: columns(rowsOf(token)) };
 }
 
-export function shownOutcome(token: TokenJson): Outcome {
+export function shownOutcome(token: WireToken): Outcome {
   return { text: columns(rowsOf(token)), json: token };
 }
 
@@ -74,7 +68,7 @@ function nextStep({ unused, kept, since }: WireAdvice): string {
   return 'to remove the unused scopes, add --apply';
 }
 
-export function triedOutcome(token: TokenJson & { readonly diff: ScopeDiff }): Outcome {
+export function triedOutcome(token: WireToken & { readonly diff: ScopeDiff }): Outcome {
   const diff = diffLines(token.diff) || 'no difference: the token would allow the same';
   return {
     text: `${diff}\n\n${columns(rowsOf(token))}`,
@@ -96,21 +90,8 @@ export function listedOutcome({ tokens, isWhole }: Listing, { name }: TokenClien
   };
 }
 
-function rowsOf(token: TokenJson): (readonly [label: string, text: string])[] {
-  const {
-    id,
-    masked,
-    name,
-    state,
-    pending,
-    parent,
-    descendants,
-    scopes,
-    requested,
-    metadata,
-    limits,
-  } = token;
-  const isExpanded = requested.join() !== scopes.join();
+function rowsOf(token: WireToken): (readonly [label: string, text: string])[] {
+  const { id, masked, name, state, pending, parent, descendants, scopes, metadata, limits } = token;
   const list = (label: string, lines: readonly string[]) => labeled(label, lines.map(printable));
   return [
     ['id', printable(id)],
@@ -128,7 +109,6 @@ function rowsOf(token: TokenJson): (readonly [label: string, text: string])[] {
           ] as const,
         ]),
     ...list('scopes', scopes),
-    ...(isExpanded ? list('asked for', requested) : []),
     ...(metadata === undefined ? [] : list('metadata', wrap(JSON.stringify(metadata)))),
     ...(limits === undefined ? [] : list('limits', limitLines(limits))),
     ['created', isoTime(token.createdAt)],
@@ -138,14 +118,14 @@ function rowsOf(token: TokenJson): (readonly [label: string, text: string])[] {
   ];
 }
 
-function useRows({ uses, lastUsed }: TokenJson): (readonly [label: string, text: string])[] {
+function useRows({ uses, lastUsed }: WireToken): (readonly [label: string, text: string])[] {
   if (uses === undefined || lastUsed === undefined) return [];
   const text = lastUsed === null ? 'never' : `${count(uses, 'time')}, last ${isoTime(lastUsed)}`;
   return [['used', text]];
 }
 
 /** Draws a list of tokens, with the column that may be long at the end. */
-function drawList(tokens: readonly TokenJson[]): string {
+function drawList(tokens: readonly WireToken[]): string {
   if (tokens.length === 0) return '';
   const hasStates = tokens.some(({ state }) => state !== 'active');
   const hasNames = tokens.some(({ name }) => name !== undefined);

@@ -254,7 +254,7 @@ ${ACCOUNT_HELP}`,
         help: `at most this many tokens; default ${DEFAULT_LISTED}. Standard error says if there are more`,
       },
     },
-    json: '{ tokens: [token], isWhole }; a token has { id, token, scopes, requested, state, createdAt, expire, version, masked, pending?, parent?, name?, metadata?, limits? }, where times are UNIX seconds and token is the id, never the value, as with --reveal once. Where uses are recorded, it has also uses and lastUsed, null if there were none. isWhole is false if there are more',
+    json: '{ tokens: [token], isWhole }; a token has { id, token, scopes, state, createdAt, expire, version, masked, pending?, parent?, name?, metadata?, limits? }, where times are UNIX seconds and token is the id, never the value, as with --reveal once. Where uses are recorded, it has also uses and lastUsed, null if there were none. isWhole is false if there are more',
     exits: { 0: 'the tokens were listed; there may be none', 1: CLIENT_FAULT },
     example: {
       call: "token list --account ada --scope 'GET:shop.example/*'",
@@ -263,6 +263,11 @@ ${ACCOUNT_HELP}`,
 1 token of ada in SQLite in data/tokens.db`,
     },
     async run(_, flags) {
+      // An empty text filters nothing over HTTP; here a variable of the shell may be unset.
+      for (const name of ['scope', 'name', 'parent'] as const) {
+        if (flags[name] === '')
+          throw usageError(`--${name} is empty: leave it out, or give a text`);
+      }
       const filter = {
         scope: flags.scope,
         match: readFlag(MATCH, 'match', flags.match),

@@ -248,7 +248,7 @@ breaking: 1 of 2 tokens loses something`,
       expect(Object.keys(outcome.json)).toEqual([
         ...['added', 'removed', 'kept', 'tokens', 'isBreaking'],
       ]);
-      expect(outcome.notes).toBeUndefined();
+      expect(outcome.notes !== undefined).toBe(held === 'second.json');
     },
   );
 

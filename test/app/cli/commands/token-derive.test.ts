@@ -53,7 +53,6 @@ describe('token derive, with a store', () => {
 
     expect(made.json).toMatchObject({
       scopes: BOTH,
-      requested: ['*:*/*'],
       name: 'job',
       metadata: { run: 7 },
       limits: { addresses: ['10.0.0.0/8'], uses: 2, rate: { uses: 1, seconds: 60 } },
