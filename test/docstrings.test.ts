@@ -12,8 +12,8 @@ import { CODES } from './codes.ts';
 const ROOT = join(import.meta.dirname, '..');
 
 /** The source of each entry point, by its name in the build. Entry points with types are public. */
-const { dts } = tsup as { readonly dts: { readonly entry: Readonly<Record<string, string>> } };
-const ENTRIES = dts.entry;
+const [build] = tsup as readonly { readonly dts: { readonly entry: Record<string, string> } }[];
+const ENTRIES = build?.dts.entry as Readonly<Record<string, string>>;
 
 const { options } = ts.parseJsonConfigFileContent(
   ts.readConfigFile(join(ROOT, 'tsconfig.json'), ts.sys.readFile).config,
@@ -320,11 +320,10 @@ declare global {
   const router: typeof app;
   const handler: () => void;
   const handle: files.SqliteHandle;
-  const pool: import('pg').Pool;
   const Database: new (file: string) => files.SqliteHandle;
   class MyStore extends tokenwright.MemoryTokenStore {}
-  const MyUsageStore: new () => tokenwright.UsageStore;
-  const MyLeaseStore: new () => tokenwright.LeaseStore;
+  class MyUsageStore extends MemoryUsage {}
+  class MyLeaseStore extends MemoryLeases {}
   class RateLimiterMemory implements web.PointsLimiter {
     constructor(options: { readonly points: number; readonly duration: number });
     readonly points: number;
