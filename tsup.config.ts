@@ -102,4 +102,6 @@ export default defineConfig({
   esbuildPlugins: [versionAlone, consolePage, notices],
   // In a user's tree they would weigh more than they do: what is used of them is bundled.
   noExternal: ['zod', 'nanoid', 'date-fns'],
+  // What people install beside it for a part of the command.
+  external: ['@apidevtools/swagger-parser', 'prom-client', 'swagger-ui-dist'],
 });

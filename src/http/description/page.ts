@@ -106,15 +106,15 @@ export function docsPage(): ReadonlyMap<string, PublicFile> {
   ]);
 }
 
-/** The package is optional: the host installs it for `docs` alone. */
+/** The package is optional: the host installs it for `docs` alone. Versions before 5 cannot read OpenAPI 3.1. */
 function readAsset(name: string): Buffer<ArrayBuffer> {
   try {
     const { resolve } = createRequire(import.meta.url);
-    return readFileSync(resolve(`swagger-ui-dist/${name}`));
-  } catch {
-    throw new TokenError(
-      'invalid_options',
-      'docs needs the package swagger-ui-dist: npm install swagger-ui-dist',
-    );
-  }
+    const { version } = JSON.parse(readFileSync(resolve('swagger-ui-dist/package.json'), 'utf8'));
+    if (Number.parseInt(version, 10) >= 5) return readFileSync(resolve(`swagger-ui-dist/${name}`));
+  } catch {}
+  throw new TokenError(
+    'invalid_options',
+    'docs needs the package swagger-ui-dist, 5 or later: npm install swagger-ui-dist',
+  );
 }
