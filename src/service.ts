@@ -662,9 +662,12 @@ export class TokenService<out Entry extends string = string> {
    * @throws {TokenError} `invalid_options` if the store knows no transactions of yours, or this is not one of
    * its connections
    * @example
+   * const client = await pool.connect();
    * await client.query('BEGIN');
-   * const { value } = await tokens.in(client).issue({ account: 'ada', scopes });
+   * const scopes = ['GET:shop.example/orders'];
+   * const { value } = await tokens.in(client).issue({ account: 'acme', scopes });
    * await client.query('COMMIT');
+   * client.release();
    */
   in(connection: object): TokenService<Entry> {
     const inside: unknown = new PartsInside(this.#parts, connection);

@@ -12,8 +12,8 @@ import { CODES } from './codes.ts';
 const ROOT = join(import.meta.dirname, '..');
 
 /** The source of each entry point, by its name in the build. Entry points with types are public. */
-const [build] = tsup as readonly { readonly dts: { readonly entry: Record<string, string> } }[];
-const ENTRIES = build?.dts.entry as Readonly<Record<string, string>>;
+const { dts } = tsup as { readonly dts: { readonly entry: Readonly<Record<string, string>> } };
+const ENTRIES = dts.entry;
 
 const { options } = ts.parseJsonConfigFileContent(
   ts.readConfigFile(join(ROOT, 'tsconfig.json'), ts.sys.readFile).config,
@@ -320,10 +320,11 @@ declare global {
   const router: typeof app;
   const handler: () => void;
   const handle: files.SqliteHandle;
+  const pool: import('pg').Pool;
   const Database: new (file: string) => files.SqliteHandle;
   class MyStore extends tokenwright.MemoryTokenStore {}
-  class MyUsageStore extends MemoryUsage {}
-  class MyLeaseStore extends MemoryLeases {}
+  const MyUsageStore: new () => tokenwright.UsageStore;
+  const MyLeaseStore: new () => tokenwright.LeaseStore;
   class RateLimiterMemory implements web.PointsLimiter {
     constructor(options: { readonly points: number; readonly duration: number });
     readonly points: number;

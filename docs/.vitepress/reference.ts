@@ -11,7 +11,7 @@ const root = new URL('../../', import.meta.url).pathname;
 const out = `${root}docs/reference`;
 
 /** The source of each entry point, by its name in the build: those that have types are public. */
-const [{ dts }] = tsup as unknown as [{ dts: { entry: Readonly<Record<string, string>> } }];
+const { dts } = tsup as { dts: { entry: Readonly<Record<string, string>> } };
 const { entry } = dts;
 
 /** What each entry is for, by its page. */

@@ -63,7 +63,7 @@ export class ApiError extends Error {
   }
 }
 
-/** For what is no answer of a token service. */
+/** For an answer that does not come from a token service. */
 export function unreachable(status = 0): ApiError {
   return new ApiError('unreachable', '', { status });
 }

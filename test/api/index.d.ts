@@ -48,6 +48,11 @@ export interface DoctorOptions {
   readonly full?: boolean | undefined;
 }
 
+export interface EngineStore extends TokenStore {
+  readonly usage: UsageStore;
+  readonly leases: LeaseStore;
+}
+
 export interface Explanation {
   readonly allowed: boolean;
   readonly reason?: RefusalReason | RequestReason;
@@ -163,10 +168,6 @@ export interface Lifetime {
   readonly maxSeconds: number;
 }
 
-export interface LimitOptions {
-  readonly store: LeaseStore;
-}
-
 export interface ListInput<Asked extends string = string> {
   readonly account: string;
   readonly scope?: Asked | readonly Asked[] | undefined;
@@ -181,21 +182,14 @@ export interface ListInput<Asked extends string = string> {
 
 export type ListedState = RecordState | 'all';
 
-export interface MemoryLeaseOptions {
-  readonly clock?: Clock | undefined;
-}
-
-export declare class MemoryLeaseStore implements LeaseStore {
-  #private;
-  constructor(options?: MemoryLeaseOptions);
-  take(wants: readonly LeaseWant[]): Promise<number[]>;
-  giveBack(leases: readonly UnspentLease[]): Promise<void>;
-  purge(before: Date, limit: number): Promise<number>;
-}
-
-export declare class MemoryTokenStore implements TokenStore {
+export declare class MemoryTokenStore implements EngineStore {
   #private;
   readonly local = true;
+  readonly usage: EngineStore['usage'];
+  readonly leases: EngineStore['leases'];
+  constructor({ clock }?: {
+    readonly clock?: Clock | undefined;
+  });
   insert(record: TokenRecord): Promise<void>;
   count({ liveAt, most, ...holder }: CountQuery): Promise<TokenCounts>;
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
@@ -206,21 +200,6 @@ export declare class MemoryTokenStore implements TokenStore {
   purge({ now, minAgeMs, limit }: PurgeQuery): Promise<PurgedRecords>;
   prune({ now, limit, ...holder }: PruneQuery): Promise<PurgedRecords>;
   scan(query: ScanQuery): Promise<ScannedRecords>;
-}
-
-export interface MemoryUsageOptions {
-  readonly clock?: Clock | undefined;
-}
-
-export declare class MemoryUsageStore implements UsageStore {
-  #private;
-  constructor(options?: MemoryUsageOptions);
-  add(batch: readonly UsageDelta[]): Promise<void>;
-  read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]>;
-  totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]>;
-  forget(ids: readonly TokenId[]): Promise<void>;
-  scan(): Promise<CountedTokens>;
-  since(): Promise<Date>;
 }
 
 export type ModifiedToken = Token & {
@@ -593,25 +572,11 @@ export declare class TokenService<out Entry extends string = string> {
   import(input: ImportInput): Promise<Token>;
   importMany(rows: Iterable<ImportInput> | AsyncIterable<ImportInput>, options?: ImportManyOptions): Promise<ImportReport>;
   verifierKeys(): KeyOptions[];
+  in(connection: object): TokenService<Entry>;
   close(): Promise<void>;
 }
 
-export interface TokenServiceOptions<Entry extends string = string> {
-  readonly store: TokenStore;
-  readonly keys: readonly KeyOptions[];
-  readonly prefix: string;
-  readonly foreign?: readonly ForeignFormat[] | undefined;
-  readonly catalog?: CatalogOption<Entry> | undefined;
-  readonly clock?: Clock | undefined;
-  readonly reveal?: 'once' | 'always' | undefined;
-  readonly lifetime?: Partial<Lifetime> | undefined;
-  readonly cache?: CacheOptions | undefined;
-  readonly usage?: UsageOptions | undefined;
-  readonly limits?: LimitOptions | undefined;
-  readonly quotas?: QuotaOptions | undefined;
-  readonly deadlineMs?: number | undefined;
-  readonly onEvent?: ((event: TokenEvent) => void) | undefined;
-}
+export type TokenServiceOptions<Entry extends string = string> = ServiceOptions<Entry> & (OnEngine | OnTokenStore);
 
 export type TokenState = RecordState | 'ancestor_ended';
 
@@ -630,6 +595,7 @@ export interface TokenStore {
   watch?(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
   doctor?(options?: DoctorOptions): Promise<StoreFinding[]>;
   readonly local?: boolean;
+  in?(connection: object): TokenStore;
   readonly inTransaction?: boolean;
   close?(): Promise<void>;
 }
@@ -660,11 +626,6 @@ export interface UpkeepOptions {
 }
 
 export type UsageDelta = UseDelta | RefusalDelta;
-
-export interface UsageOptions {
-  readonly store: UsageStore;
-  readonly flushMs?: number | undefined;
-}
 
 export interface UsageRecord {
   readonly refusals: number;
@@ -768,6 +729,7 @@ export declare const systemClock: Clock;
 
 interface BaseEvent {
   readonly at: Date;
+  readonly inTransaction?: true;
 }
 
 interface BaseFinding {
@@ -777,6 +739,42 @@ interface BaseFinding {
 }
 
 type CatalogOf<Entry extends string> = string extends Entry ? ScopeCatalog : TypedCatalog<Entry>;
+
+interface OnEngine {
+  readonly store: EngineStore;
+  readonly usage?: boolean | {
+    readonly store?: UsageStore | undefined;
+    readonly flushMs?: number | undefined;
+  } | undefined;
+  readonly limits?: boolean | {
+    readonly store?: LeaseStore | undefined;
+  } | undefined;
+}
+
+interface OnTokenStore {
+  readonly store: TokenStore;
+  readonly usage?: false | {
+    readonly store: UsageStore;
+    readonly flushMs?: number | undefined;
+  } | undefined;
+  readonly limits?: false | {
+    readonly store: LeaseStore;
+  } | undefined;
+}
+
+interface ServiceOptions<Entry extends string> {
+  readonly keys: readonly KeyOptions[];
+  readonly prefix: string;
+  readonly foreign?: readonly ForeignFormat[] | undefined;
+  readonly catalog?: CatalogOption<Entry> | undefined;
+  readonly clock?: Clock | undefined;
+  readonly reveal?: 'once' | 'always' | undefined;
+  readonly lifetime?: Partial<Lifetime> | undefined;
+  readonly cache?: CacheOptions | undefined;
+  readonly quotas?: QuotaOptions | undefined;
+  readonly deadlineMs?: number | undefined;
+  readonly onEvent?: ((event: TokenEvent) => void) | undefined;
+}
 
 interface TokenScopedEvent extends BaseEvent {
   readonly id: TokenId;

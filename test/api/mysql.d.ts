@@ -1,6 +1,6 @@
 // What tokenwright/mysql declares, as published. Written by: npm run api
 
-import type { CountQuery, LeaseStore, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenId, TokenRecord, TokenStore, Unsubscribe, UsageStore } from 'tokenwright';
+import type { CountQuery, EngineStore, LeaseStore, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenId, TokenRecord, Unsubscribe, UsageStore } from 'tokenwright';
 
 export interface MigrationOptions {
   readonly tables?: string | undefined;
@@ -39,11 +39,6 @@ export declare function migrate(pool: MysqlPool | MysqlPromisePool, options?: Mi
 export declare function migrationSql(options?: MigrationOptions): string;
 
 // Not exported, but part of the above:
-
-interface EngineStore extends TokenStore {
-  readonly usage: UsageStore;
-  readonly leases: LeaseStore;
-}
 
 type MysqlCallback = (error: unknown, answer: unknown) => void;
 

@@ -1,6 +1,6 @@
 // What tokenwright/redis declares, as published. Written by: npm run api
 
-import type { CountQuery, DoctorOptions, LeaseStore, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenId, TokenRecord, TokenStore, Unsubscribe, UsageStore } from 'tokenwright';
+import type { CountQuery, DoctorOptions, EngineStore, LeaseStore, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenId, TokenRecord, Unsubscribe, UsageStore } from 'tokenwright';
 
 export type RedisClient = IoredisClient | IoredisCluster | NodeRedisClient | NodeRedisCluster;
 
@@ -43,11 +43,6 @@ export declare class RedisTokenStore implements EngineStore {
 }
 
 // Not exported, but part of the above:
-
-interface EngineStore extends TokenStore {
-  readonly usage: UsageStore;
-  readonly leases: LeaseStore;
-}
 
 interface IoredisClient {
   readonly isCluster: boolean;

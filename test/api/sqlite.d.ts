@@ -1,6 +1,6 @@
 // What tokenwright/sqlite declares, as published. Written by: npm run api
 
-import type { CountQuery, CountedTokens, DoctorOptions, LeaseStore, LeaseWant, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenId, TokenRecord, TokenStore, UnspentLease, Unsubscribe, UsageDelta, UsageRecord, UsageStore, UsageTotals } from 'tokenwright';
+import type { CountQuery, DoctorOptions, EngineStore, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenId, TokenRecord, Unsubscribe } from 'tokenwright';
 
 export interface SqliteHandle {
   exec(sql: string): unknown;
@@ -9,37 +9,22 @@ export interface SqliteHandle {
   readonly inTransaction?: boolean;
 }
 
-export declare class SqliteLeaseStore implements LeaseStore {
-  #private;
-  private constructor();
-  static open(pathOrHandle: string | SqliteHandle): SqliteLeaseStore;
-  take(wants: readonly LeaseWant[]): Promise<number[]>;
-  giveBack(leases: readonly UnspentLease[]): Promise<void>;
-  purge(before: Date, limit: number): Promise<number>;
-  doctor(): Promise<StoreFinding[]>;
-  close(): Promise<void>;
-}
-
-export interface SqliteStatement {
-  get(...values: SqliteValue[]): unknown;
-  all(...values: SqliteValue[]): unknown[];
-  run(...values: SqliteValue[]): {
-    readonly changes: number | bigint;
-  };
-  iterate?(...values: SqliteValue[]): Iterable<unknown>;
-  setReturnArrays?(enabled: boolean): unknown;
-  raw?(enabled: boolean): unknown;
-}
-
 export interface SqliteStoreOptions {
   readonly maxListBytes?: number | undefined;
 }
 
-export declare class SqliteTokenStore implements TokenStore {
+export declare class SqliteTokenStore implements EngineStore {
   #private;
   readonly local = true;
   private constructor();
-  static open(pathOrHandle: string | SqliteHandle, options?: SqliteStoreOptions): SqliteTokenStore;
+  static open(place: string | SqliteHandle | {
+    readonly tokens: SqliteHandle;
+    readonly usage?: SqliteHandle | undefined;
+    readonly leases?: SqliteHandle | undefined;
+  }, options?: SqliteStoreOptions): SqliteTokenStore;
+  get usage(): EngineStore['usage'];
+  get leases(): EngineStore['leases'];
+  in(handle: SqliteHandle): EngineStore;
   insert(record: TokenRecord): Promise<void>;
   count(query: CountQuery): Promise<TokenCounts>;
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
@@ -56,17 +41,17 @@ export declare class SqliteTokenStore implements TokenStore {
   close(): Promise<void>;
 }
 
-export declare class SqliteUsageStore implements UsageStore {
-  #private;
-  private constructor();
-  static open(pathOrHandle: string | SqliteHandle): SqliteUsageStore;
-  add(batch: readonly UsageDelta[]): Promise<void>;
-  read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]>;
-  totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]>;
-  forget(ids: readonly TokenId[]): Promise<void>;
-  scan({ after, limit }: ScanQuery): Promise<CountedTokens>;
-  since(): Promise<Date>;
-  close(): Promise<void>;
+// Not exported, but part of the above:
+
+interface SqliteStatement {
+  get(...values: SqliteValue[]): unknown;
+  all(...values: SqliteValue[]): unknown[];
+  run(...values: SqliteValue[]): {
+    readonly changes: number | bigint;
+  };
+  iterate?(...values: SqliteValue[]): Iterable<unknown>;
+  setReturnArrays?(enabled: boolean): unknown;
+  raw?(enabled: boolean): unknown;
 }
 
-export type SqliteValue = string | number | Uint8Array | null;
+type SqliteValue = string | number | Uint8Array | null;

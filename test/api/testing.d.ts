@@ -1,6 +1,6 @@
 // What tokenwright/testing declares, as published. Written by: npm run api
 
-import type { LeaseStore, TokenStore, UsageStore } from 'tokenwright';
+import type { EngineStore, LeaseStore, TokenStore, UsageStore } from 'tokenwright';
 
 export interface LeaseContractCase {
   readonly name: string;
@@ -45,4 +45,5 @@ export declare const storeContract: readonly StoreContractCase[];
 
 export declare const usageContract: readonly UsageContractCase[];
 
+export declare function withFaults(store: EngineStore, ...chosen: readonly StoreFault[]): EngineStore;
 export declare function withFaults(store: TokenStore, ...chosen: readonly StoreFault[]): TokenStore;

@@ -1,15 +1,14 @@
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { pgTable, text } from 'drizzle-orm/pg-core';
-import { TokenService } from '../../src/index.ts';
 
 /** Drizzle on a connection from the pool of the store. */
-export async function addUser({ pool, store, options, table, name, fails }) {
+export async function addUser({ pool, tokens, table, name, fails }) {
   const users = pgTable(table, { name: text() });
   const client = await pool.connect();
   try {
     return await drizzle(client).transaction(async (tx) => {
       await tx.insert(users).values({ name });
-      const inside = new TokenService({ ...options, store: store.in(client) });
+      const inside = tokens.in(client);
       const token = await inside.issue({ account: name, scopes: ['GET:shop.example/orders'] });
       if (fails) throw new Error('rolled back');
       return token;

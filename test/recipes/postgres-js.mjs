@@ -1,8 +1,7 @@
 import postgres from 'postgres';
-import { TokenService } from '../../src/index.ts';
 
 /** postgres.js uses its own pool, separate from the one of the store. */
-export async function addUser({ url, store, options, table, name, fails }) {
+export async function addUser({ url, tokens, table, name, fails }) {
   const sql = postgres(url, { max: 2 });
   try {
     return await sql.begin(async (tx) => {
@@ -10,7 +9,7 @@ export async function addUser({ url, store, options, table, name, fails }) {
       const connection = {
         query: async ({ text, values = [] }) => ({ rows: await tx.unsafe(text, [...values]) }),
       };
-      const inside = new TokenService({ ...options, store: store.in(connection) });
+      const inside = tokens.in(connection);
       const token = await inside.issue({ account: name, scopes: ['GET:shop.example/orders'] });
       if (fails) throw new Error('rolled back');
       return token;

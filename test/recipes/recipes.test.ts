@@ -32,8 +32,7 @@ interface Recipe {
     readonly url: string;
     readonly pool: pg.Pool;
     readonly prisma: object;
-    readonly store: PostgresTokenStore;
-    readonly options: object;
+    readonly tokens: TokenService;
     readonly table: string;
     readonly name: string;
     readonly fails: boolean;
@@ -89,11 +88,10 @@ async function setUp() {
     await pool.query(`DROP TABLE ${own}, ${tables}_tokens, ${tables}_usage, ${tables}_leases`);
     await pool.end();
   });
-  const options = { keys: [generateKey()], prefix: 'acme' };
   const store = new PostgresTokenStore(pool, { tables });
-  const tokens = new TokenService({ ...options, store });
+  const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
   const prisma = prismaLike(pool, own);
-  const host = { url: url as string, pool, prisma, store, options, table: own };
+  const host = { url: url as string, pool, prisma, tokens, table: own };
   const names = async () =>
     (await pool.query(`SELECT name FROM ${own}`)).rows.map(({ name }) => name);
   return { tokens, host, names };
@@ -127,7 +125,7 @@ describe.skipIf(url === undefined)('a transaction of Prisma', () => {
       const query = async ({ text, values = [] }: { text: string; values?: unknown[] }) => ({
         rows: await tx.$queryRawUnsafe(text, ...values),
       });
-      const inside = new TokenService({ ...host.options, store: host.store.in({ query }) });
+      const inside = tokens.in({ query });
       await inside.patch('ada', id, { name: 'ci' });
       await inside.revoke('ada', id);
       await expect(tx.$queryRawUnsafe("SELECT pg_notify('a', 'b')")).rejects.toThrow('void');

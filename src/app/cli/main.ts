@@ -15,6 +15,7 @@ import {
   wrap,
 } from '../terminal/layout.ts';
 import { asksForHelp, type Command, endSoon, type Part } from './command.ts';
+import { DOCS } from './commands/docs.ts';
 import { EXPLAIN } from './commands/explain.ts';
 import { COMMANDS, commandsOf, GROUPS, SERVICE_COMMANDS } from './commands/index.ts';
 
@@ -116,7 +117,12 @@ function unknownCommand([first, second]: readonly string[]): CliError {
       `a command is required after ${first}${hintOf(second, names)}: ${names.join(', ')}; see tokenwright ${first} --help`,
     );
   }
-  const names = [...SERVICE_COMMANDS.map(({ name }) => name), ...GROUPS.keys(), EXPLAIN.name];
+  const names = [
+    ...SERVICE_COMMANDS.map(({ name }) => name),
+    ...GROUPS.keys(),
+    EXPLAIN.name,
+    DOCS.name,
+  ];
   const all = names.join(', ');
   const isFlag = Object.hasOwn(SERVE_FLAGS, first?.replace(/^--|=.*/g, '') ?? '');
   if (isFlag) {
@@ -165,7 +171,7 @@ ${usageLines(SERVICE_COMMANDS)}
 ${groups.join('\n\n')}
 
 help
-${usageLines([EXPLAIN])}
+${usageLines([EXPLAIN, DOCS])}
   tokenwright <command> --help  its settings or flags, and an example
   tokenwright <group> --help    the commands of token, keys, scopes or catalog
   tokenwright --version         the version

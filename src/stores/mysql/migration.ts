@@ -2,7 +2,7 @@ import { TokenError } from '../../errors.ts';
 import { nextUpgrade, readMark, type SchemaMark, type SchemaTable } from '../shared/schema-mark.ts';
 import { type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
 
-/** A table of ours. */
+/** A table that tokenwright makes. */
 export interface Table extends SchemaTable {
   /** Undefined: the database that the connection has chosen. */
   readonly database: string | undefined;

@@ -5,7 +5,7 @@ interface ColumnType {
   readonly isNullable?: boolean;
 }
 
-/** A table of ours. Names are quoted, that of the table with its schema if one is given. */
+/** A table that tokenwright makes. Names are quoted, that of the table with its schema if one is given. */
 export interface Table extends SchemaTable {
   readonly columns: Readonly<Record<string, ColumnType>>;
   /** The columns of the primary key. */
@@ -94,7 +94,7 @@ export function missingIn({ columns, indexes }: Shape, table: Table): string[] {
   ];
 }
 
-/** The parts of an index. Its name may differ from that of ours. */
+/** The parts of an index. Its name may differ from the one in the schema. */
 function partsOf(definition: string): string {
   const [, parts = ''] = definition.split(' USING btree ');
   const [columns = '', condition] = parts.split(' WHERE ');

@@ -166,7 +166,7 @@ export class SqliteTokenStore implements EngineStore {
    * @throws {TokenError} `invalid_options` if it is not a handle
    * @example
    * handle.exec('BEGIN IMMEDIATE');
-   * await tokens.in(handle).issue({ account: 'ada', scopes });
+   * await tokens.in(handle).revokeAll('acme');
    * handle.exec('COMMIT');
    */
   in(handle: SqliteHandle): EngineStore {

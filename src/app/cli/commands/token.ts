@@ -265,7 +265,8 @@ ${ACCOUNT_HELP}`,
     async run(_, flags) {
       // An empty text filters nothing over HTTP; here a variable of the shell may be unset.
       for (const name of ['scope', 'name', 'parent'] as const) {
-        if (flags[name] === '') throw usageError(`--${name} is empty: leave it out, or give a text`);
+        if (flags[name] === '')
+          throw usageError(`--${name} is empty: leave it out, or give a text`);
       }
       const filter = {
         scope: flags.scope,

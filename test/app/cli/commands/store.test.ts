@@ -50,8 +50,8 @@ describe.skipIf(sqlEngines.length === 0)('migrate', () => {
       await runSql(engine, `DROP TABLE ${tables}_usage`);
       const missing = await run(['doctor', ...flags]);
       expect(missing.code).toBe(3);
-      expect(missing.stdout).toMatch(/^usage_unusable /);
-      expect(missing.stdout.replaceAll(/\s+/g, ' ')).toContain('migrate makes the table');
+      expect(missing.stdout).toMatch(/^usage_missing /);
+      expect(missing.stdout.replaceAll(/\s+/g, ' ')).toContain('run tokenwright migrate');
       expect(await run(['doctor', ...flags], off)).toMatchObject({ code: 0, stdout: '' });
       expect((await run(['migrate', ...flags])).stdout).toContain('up to date now');
       await readUsage();
@@ -534,7 +534,7 @@ describe('commands on a store', () => {
     ['serve', ['--store', 'redis://ada:canary@127.0.0.1:1', ...NO_WAIT], 1, 'Redis at 127.0.0.1:1'],
     ['serve', ['--store', 'postgres//ada:canary@db.example'], 2, 'must begin with one of postgres'],
     ['serve', ['--store', 'postgres://ada:canary@db.example'], 2, 'postgres://user:password@host:'],
-    ['serve', ['--store', url, '--tables', 'can ary'], 1, 'table must be a name'],
+    ['serve', ['--store', url, '--tables', 'can ary'], 1, 'tables must be a name'],
     ['serve', ['--tables', 'canary'], 2, '--tables (TOKENWRIGHT_TABLES) needs --store'],
     ['serve', ['--data', url], 2, '--data (TOKENWRIGHT_DATA) must be a folder'],
     ['serve', ['--catalog', url], 1, 'there is no file'],
