@@ -1,37 +1,24 @@
 export type { Need } from './access/need.ts';
 export { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
-export type { TokenEvent, TokenEventType } from './events.ts';
-export type {
-  CacheOptions,
-  CatalogOption,
-  QuotaOptions,
-  TokenServiceOptions,
-} from './inputs/options.ts';
+export type { TokenEvent } from './events.ts';
+export type { TokenServiceOptions } from './inputs/options.ts';
 export type {
   AdviseOptions,
-  CancelRotationOptions,
   ChangeOptions,
   DeriveInput,
   DeriveOptions,
   GetOptions,
   ImportInput,
-  ImportManyOptions,
   ImportReport,
-  IntrospectOptions,
   IssueInput,
   ListInput,
   ModifyInput,
   PatchInput,
-  PurgeInput,
   RefusedRow,
-  ResealOptions,
   ReviewInput,
-  RevokeAllOptions,
   RevokeOptions,
   RotateOptions,
-  UpkeepOptions,
   VerifyOptions,
-  VerifySyncOptions,
 } from './inputs/types.ts';
 export type { EngineStore } from './ports/engine-store.ts';
 export type { LeaseStore, LeaseWant, UnspentLease } from './ports/lease-store.ts';
@@ -54,13 +41,10 @@ export {
 } from './ports/token-store.ts';
 export type {
   CountedTokens,
-  RefusalDelta,
   UsageDelta,
   UsageRecord,
   UsageStore,
   UsageTotals,
-  UseDelta,
-  UsedScope,
 } from './ports/usage-store.ts';
 export { TokenService } from './service.ts';
 export { MemoryTokenStore } from './stores/memory/index.ts';
@@ -87,10 +71,10 @@ export type {
 } from './token/record.ts';
 export type { TokenAdvice } from './usage/advice.ts';
 export type { ScopeUsage, TokenUsage } from './usage/counts.ts';
-export type { BroadReason, TokenFinding } from './usage/findings.ts';
-export { type ForeignFormat, formats, type PrefixedFormat } from './values/foreign.ts';
+export type { TokenFinding } from './usage/findings.ts';
+export { type ForeignFormat, formats } from './values/foreign.ts';
 export { generateKey, type KeyOptions } from './values/keys.ts';
 export { redact, redactor } from './values/redact.ts';
-export { type GithubPattern, type ScannerRules, scannerRules } from './values/scanner.ts';
+export { type ScannerRules, scannerRules } from './values/scanner.ts';
 export type { ServiceStats } from './verbs/stats.ts';
 export type { Upkeep } from './verbs/upkeep.ts';

@@ -649,7 +649,7 @@ export class TokenService<out Entry extends string = string> {
   }
 
   /**
-   * Returns this service in a transaction of yours, on your connection: what it writes is stored when you
+   * Returns this service within your transaction, on your connection: what it writes is stored when you
    * commit, and not if you roll back. It has the keys, the catalog and the options of this one, and no
    * cache. Uses of tokens are counted outside of the transaction, so a rollback gives none back.
    *
@@ -659,7 +659,7 @@ export class TokenService<out Entry extends string = string> {
    *
    * @param connection what the `in` of the store takes: a client of `pg`, a connection of `mysql2`, or a
    * handle of SQLite
-   * @throws {TokenError} `invalid_options` if the store knows no transactions of yours, or this is not one of
+   * @throws {TokenError} `invalid_options` if the store cannot join your transactions, or this is not one of
    * its connections
    * @example
    * const client = await pool.connect();

@@ -1,6 +1,8 @@
 import type { TokenErrorCode } from '../src/errors.ts';
-import type { GuardReason, HttpErrorCode } from '../src/http/index.ts';
-import type { Decision, ScopeErrorCode } from '../src/scope/index.ts';
+import type { GuardReason } from '../src/http/guard/guard.ts';
+import type { HttpErrorCode } from '../src/http/index.ts';
+import type { ScopeErrorCode } from '../src/scope/index.ts';
+import type { Decision } from '../src/scope/set.ts';
 
 // Types leave nothing at run time. The compiler holds these lists complete, and free of what is not a code.
 

@@ -7,10 +7,10 @@ import type { EngineStore } from '../src/ports/engine-store.ts';
 import type { TokenStore } from '../src/ports/token-store.ts';
 import { TokenService } from '../src/service.ts';
 import { MemoryTokenStore } from '../src/stores/memory/index.ts';
+import type { StoreCall } from '../src/testing/faults.ts';
 import {
   type ManualClock,
   manualClock,
-  type StoreCall,
   type StoreFault,
   withFaults,
 } from '../src/testing/index.ts';

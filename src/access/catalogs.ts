@@ -1,7 +1,8 @@
 import { TokenError } from '../errors.ts';
 import { type CatalogOption, isCatalog } from '../inputs/options.ts';
+import type { KnownScopes } from '../scope/explain.ts';
 import { toScope } from '../scope/grammar.ts';
-import type { KnownScopes, Scope, ScopeCatalog } from '../scope/index.ts';
+import type { Scope, ScopeCatalog } from '../scope/index.ts';
 import {
   isReadRequest,
   pathTextOfRequest,

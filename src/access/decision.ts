@@ -9,14 +9,8 @@ import type { RecordChange } from '../records/change-queue.ts';
 import type { RecordReader } from '../records/reader.ts';
 import type { Rotations } from '../records/rotation.ts';
 import { tokenOf } from '../records/token-view.ts';
-import type {
-  KnownScopes,
-  ReadRequest,
-  RequestReason,
-  Scope,
-  ScopeDiff,
-  ScopeSet,
-} from '../scope/index.ts';
+import type { KnownScopes } from '../scope/explain.ts';
+import type { ReadRequest, RequestReason, Scope, ScopeDiff, ScopeSet } from '../scope/index.ts';
 import { SEVERAL_ROUTES } from '../scope/set.ts';
 import type { Steps } from '../scope/steps.ts';
 import { inTurns } from '../time/deadline.ts';

@@ -1,5 +1,6 @@
+import type { KnownScopes } from '../scope/explain.ts';
 import { nameNeed } from '../scope/explain.ts';
-import type { KnownScopes, ReadRequest, RequestReason, Scope, ScopeSet } from '../scope/index.ts';
+import type { ReadRequest, RequestReason, Scope, ScopeSet } from '../scope/index.ts';
 import type { Explanation } from '../token/record.ts';
 import { safeTextOf, type ValueCheck } from './need.ts';
 

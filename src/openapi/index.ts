@@ -11,8 +11,8 @@ import { type OpenApiOptions, readCatalogOptions, readTokens } from './options.t
 import { Problems, quote, WorkBudget } from './problems.ts';
 import { openApiVersionOf } from './references.ts';
 
-export type { CatalogDiff, TokenChange, TokenScopes } from '../scope/diff.ts';
-export type { OpenApiEntry, OpenApiOperation, OpenApiReading } from './entries.ts';
+export type { CatalogDiff, TokenScopes } from '../scope/diff.ts';
+export type { OpenApiEntry, OpenApiReading } from './entries.ts';
 export type { OpenApiOptions } from './options.ts';
 
 /**

@@ -1,5 +1,5 @@
 export { type ManualClock, manualClock } from './clock.ts';
 export { type StoreContractCase, storeContract } from './contract.ts';
-export { faults, type StoreCall, type StoreFault, withFaults } from './faults.ts';
+export { faults, type StoreFault, withFaults } from './faults.ts';
 export { type LeaseContractCase, leaseContract } from './lease-contract.ts';
 export { type UsageContractCase, usageContract } from './usage-contract.ts';

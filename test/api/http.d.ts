@@ -5,16 +5,6 @@ import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Clock, Explanation, RefusalReason, Token, TokenErrorCode, TokenService } from 'tokenwright';
 import type { AskedScope, Scope, ScopeCatalog } from 'tokenwright/scope';
 
-export type Addressed = string | URL | {
-  readonly url?: string | undefined;
-  readonly originalUrl?: string | undefined;
-};
-
-export interface Attempt {
-  readonly username: string;
-  readonly address: string;
-}
-
 export type Authenticate = (credentials: Credentials, request: Request) => string | null | Promise<string | null>;
 
 export type BearerGuard<out Entry extends string = string> = <const Asked extends string = never>(request: GuardedRequest, need?: GuardNeed<AskedScope<Entry, Asked>>) => GuardOutcome | Promise<GuardOutcome>;
@@ -35,53 +25,17 @@ export interface Credentials {
   readonly password: string;
 }
 
-export type ExpressGuard = (request: GuardedNodeRequest, response: ServerResponse, next: (error?: unknown) => void) => Promise<void>;
-
 export interface FailureLimiter {
   waitSeconds(attempt: Attempt): number | Promise<number>;
   failed(attempt: Attempt): number | Promise<number>;
   succeeded(attempt: Attempt): unknown;
 }
 
-export interface FailureLimiterOptions {
-  readonly userAndAddress?: PointsLimiter | undefined;
-  readonly address?: PointsLimiter | undefined;
-  readonly user?: PointsLimiter | undefined;
-}
-
-export type FastifyGuard = (request: {
-  readonly raw: IncomingMessage;
-}, reply: FastifyReplyLike) => Promise<unknown>;
-
-export interface FastifyReplyLike {
-  code(status: number): unknown;
-  headers(headers: Record<string, string>): unknown;
-  send(body: Uint8Array): unknown;
-}
-
-export type FetchHandler = ((request: Request) => Response | Promise<Response>) & {
-  readonly basePath?: string | undefined;
-};
-
 export interface FixedAccount {
   readonly username: string;
   readonly password?: string | undefined;
   readonly passwordHash?: string | undefined;
   readonly account?: string | undefined;
-}
-
-export interface FixedAccountsOptions {
-  readonly clock?: Clock | undefined;
-  readonly onRenew?: ((username: string, passwordHash: string) => void) | undefined;
-}
-
-export interface ForwardedAddressOptions {
-  readonly proxies: readonly string[];
-  readonly header?: string | undefined;
-}
-
-export interface GracefulStopOptions {
-  readonly graceMs?: number | undefined;
 }
 
 export interface GuardNeed<Asked extends string = string> {
@@ -103,85 +57,15 @@ export type GuardOutcome = {
   readonly response: Response;
 };
 
-export type GuardReason = RefusalReason | 'missing' | 'ambiguous_credentials' | 'unavailable';
-
 export interface GuardRefusal {
   readonly reason: GuardReason;
   readonly needed?: string | undefined;
   readonly explanation?: Explanation | undefined;
 }
 
-export type GuardedNodeRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'> & {
-  readonly rawHeaders?: readonly string[] | undefined;
-  readonly originalUrl?: string | undefined;
-  readonly socket?: {
-    readonly remoteAddress?: string | undefined;
-  } | undefined;
-};
-
 export type GuardedRequest = Pick<Request, 'method' | 'url' | 'headers'> | GuardedNodeRequest;
 
-export interface HonoContextLike {
-  readonly env: unknown;
-  readonly req: {
-    readonly raw: Request;
-  };
-  readonly set: (key: never, value: never) => void;
-}
-
-export type HonoGuard = (context: HonoContextLike, next: () => Promise<void>) => Promise<Response | undefined>;
-
 export type HttpErrorCode = TokenErrorCode | 'invalid_json' | 'unauthenticated' | 'insufficient_scope' | 'address_denied' | 'limit_exceeded' | 'cross_site' | 'method_not_allowed' | 'payload_too_large' | 'uri_too_long' | 'unsupported_media_type' | 'rate_limited' | 'overloaded' | 'revocation_unconfirmed' | 'usage_not_recorded' | 'internal';
-
-export interface KoaContextLike {
-  readonly req: NodeRequest;
-  readonly originalUrl: string;
-  readonly state: object;
-  status: number;
-  body: unknown;
-  set(headers: Record<string, string>): void;
-}
-
-export type KoaGuard = (context: KoaContextLike, next: () => Promise<unknown>) => Promise<void>;
-
-export interface NestContextLike {
-  getType(): string;
-  switchToHttp(): {
-    getRequest(): unknown;
-    getResponse(): unknown;
-  };
-}
-
-export interface NestGuard {
-  canActivate(context: NestContextLike): Promise<boolean>;
-}
-
-export type NextGuard = <Req extends Request, Context extends object>(handler: (request: Req, context: Context & {
-  readonly token: Token;
-}) => Response | Promise<Response>) => (request: Req, context: Context) => Promise<Response>;
-
-export interface NodeRequest extends IncomingMessage {
-  originalUrl?: string;
-  body?: unknown;
-}
-
-export interface PointsLimiter {
-  readonly points: number;
-  get(key: string): Promise<{
-    readonly consumedPoints: number;
-    readonly msBeforeNext: number;
-  } | null>;
-  consume(key: string): Promise<unknown>;
-  reward(key: string, points: number): Promise<unknown>;
-}
-
-export interface RouteNeed<Asked extends string = string> {
-  readonly scope: Scope | Asked;
-}
-
-export type SessionAccount = {
-  accountOf(request: Request, incoming: IncomingMessage | undefined): string | null | Promise<string | null>;
-}['accountOf'];
 
 export interface SignIn {
   readonly outcome: 'accepted' | 'refused' | 'limited' | 'unavailable';
@@ -255,6 +139,122 @@ export declare function tokenHandler(options: TokenHandlerOptions): TokenHandler
 
 // Not exported, but part of the above:
 
+type Addressed = string | URL | {
+  readonly url?: string | undefined;
+  readonly originalUrl?: string | undefined;
+};
+
+interface Attempt {
+  readonly username: string;
+  readonly address: string;
+}
+
+type ExpressGuard = (request: GuardedNodeRequest, response: ServerResponse, next: (error?: unknown) => void) => Promise<void>;
+
+interface FailureLimiterOptions {
+  readonly userAndAddress?: PointsLimiter | undefined;
+  readonly address?: PointsLimiter | undefined;
+  readonly user?: PointsLimiter | undefined;
+}
+
+type FastifyGuard = (request: {
+  readonly raw: IncomingMessage;
+}, reply: FastifyReplyLike) => Promise<unknown>;
+
+type FastifyReplyLike = {
+  code(status: number): unknown;
+  headers(headers: Record<string, string>): unknown;
+  send(body: Uint8Array): unknown;
+};
+
+type FetchHandler = ((request: Request) => Response | Promise<Response>) & {
+  readonly basePath?: string | undefined;
+};
+
+interface FixedAccountsOptions {
+  readonly clock?: Clock | undefined;
+  readonly onRenew?: ((username: string, passwordHash: string) => void) | undefined;
+}
+
+interface ForwardedAddressOptions {
+  readonly proxies: readonly string[];
+  readonly header?: string | undefined;
+}
+
+interface GracefulStopOptions {
+  readonly graceMs?: number | undefined;
+}
+
+type GuardReason = RefusalReason | 'missing' | 'ambiguous_credentials' | 'unavailable';
+
+type GuardedNodeRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'> & {
+  readonly rawHeaders?: readonly string[] | undefined;
+  readonly originalUrl?: string | undefined;
+  readonly socket?: {
+    readonly remoteAddress?: string | undefined;
+  } | undefined;
+};
+
+type HonoContextLike = {
+  readonly env: unknown;
+  readonly req: {
+    readonly raw: Request;
+  };
+  readonly set: (key: never, value: never) => void;
+};
+
+type HonoGuard = (context: HonoContextLike, next: () => Promise<void>) => Promise<Response | undefined>;
+
 interface Knowing<Entry extends string> {
   readonly scopes?: TokenService<Entry>['scopes'];
 }
+
+type KoaContextLike = {
+  readonly req: NodeRequest;
+  readonly originalUrl: string;
+  readonly state: object;
+  status: number;
+  body: unknown;
+  set(headers: Record<string, string>): void;
+};
+
+type KoaGuard = (context: KoaContextLike, next: () => Promise<unknown>) => Promise<void>;
+
+type NestContextLike = {
+  getType(): string;
+  switchToHttp(): {
+    getRequest(): unknown;
+    getResponse(): unknown;
+  };
+};
+
+type NestGuard = {
+  canActivate(context: NestContextLike): Promise<boolean>;
+};
+
+type NextGuard = <Req extends Request, Context extends object>(handler: (request: Req, context: Context & {
+  readonly token: Token;
+}) => Response | Promise<Response>) => (request: Req, context: Context) => Promise<Response>;
+
+type NodeRequest = IncomingMessage & {
+  originalUrl?: string;
+  body?: unknown;
+};
+
+interface PointsLimiter {
+  readonly points: number;
+  get(key: string): Promise<{
+    readonly consumedPoints: number;
+    readonly msBeforeNext: number;
+  } | null>;
+  consume(key: string): Promise<unknown>;
+  reward(key: string, points: number): Promise<unknown>;
+}
+
+interface RouteNeed<Asked extends string = string> {
+  readonly scope: Scope | Asked;
+}
+
+type SessionAccount = {
+  accountOf(request: Request, incoming: IncomingMessage | undefined): string | null | Promise<string | null>;
+}['accountOf'];

@@ -6,21 +6,6 @@ export interface AdviseOptions {
   readonly unusedForDays?: number | undefined;
 }
 
-export type BroadReason = 'every_method' | 'whole_host' | 'most_of_catalog';
-
-export interface CacheOptions {
-  readonly maxStaleMs?: number | undefined;
-  readonly maxEntries?: number | undefined;
-  readonly maxBytes?: number | undefined;
-}
-
-export interface CancelRotationOptions {
-  readonly cancel: true;
-  readonly ifVersion?: number | undefined;
-}
-
-export type CatalogOption<Entry extends string = string> = CatalogOf<Entry> | ((account: string) => CatalogOf<Entry> | Promise<CatalogOf<Entry>>);
-
 export interface ChangeOptions {
   readonly ifVersion?: number | undefined;
   readonly dryRun?: boolean | undefined;
@@ -78,14 +63,6 @@ export interface GetOptions {
   readonly state?: ListedState | undefined;
 }
 
-export interface GithubPattern {
-  readonly patternName: string;
-  readonly secretFormat: string;
-  readonly beforeSecret: string;
-  readonly afterSecret: string;
-  readonly testString: string;
-}
-
 export interface ImportInput<Asked extends string = string> {
   readonly account: string;
   readonly digest: string | Uint8Array;
@@ -98,23 +75,11 @@ export interface ImportInput<Asked extends string = string> {
   readonly suspended?: boolean | undefined;
 }
 
-export interface ImportManyOptions {
-  readonly dryRun?: boolean | undefined;
-  readonly onRefused?: ((refused: RefusedRow) => void) | undefined;
-  readonly onProgress?: ((report: ImportReport) => void) | undefined;
-}
-
 export interface ImportReport {
   readonly rows: number;
   readonly imported: number;
   readonly skipped: number;
   readonly refused: number;
-}
-
-export interface IntrospectOptions {
-  readonly countsAsUse?: boolean | undefined;
-  readonly address?: string | undefined;
-  readonly includeSuspended?: boolean | undefined;
 }
 
 export interface IssueInput<Asked extends string = string> {
@@ -245,18 +210,9 @@ export interface Position {
   readonly id: TokenId;
 }
 
-export interface PrefixedFormat {
-  readonly prefix: string;
-}
-
 export interface PruneQuery extends QuotaHolder {
   readonly now: Date;
   readonly limit: number;
-}
-
-export interface PurgeInput {
-  readonly before: Date;
-  readonly limit?: number | undefined;
 }
 
 export interface PurgeQuery {
@@ -275,20 +231,7 @@ export interface QuotaHolder {
   readonly root?: TokenId | undefined;
 }
 
-export interface QuotaOptions {
-  readonly tokensPerAccount?: number | undefined;
-  readonly endedPerAccount?: number | undefined;
-  readonly derivedPerRoot?: number | undefined;
-  readonly scopesPerToken?: number | undefined;
-}
-
 export type RecordState = 'active' | 'suspended' | 'expired' | 'revoked';
-
-export interface RefusalDelta {
-  readonly id: TokenId;
-  readonly refusals: number;
-  readonly scope?: undefined;
-}
 
 export type RefusalReason = 'malformed' | 'unknown' | 'revoked' | 'expired' | 'suspended' | 'ancestor_revoked' | 'ancestor_expired' | 'ancestor_suspended' | 'address_unknown' | 'address_denied' | 'ambiguous_request' | 'insufficient_scope' | 'ancestor_insufficient' | 'limit_exceeded';
 
@@ -296,10 +239,6 @@ export interface RefusedRow {
   readonly row: number;
   readonly code: TokenErrorCode;
   readonly message: string;
-}
-
-export interface ResealOptions {
-  readonly onProgress?: ((report: ResealReport) => void) | undefined;
 }
 
 export interface ResealReport {
@@ -315,10 +254,6 @@ export interface ReviewInput {
   readonly expiringWithinDays?: number | undefined;
   readonly secretOlderThanDays?: number | undefined;
   readonly onProgress?: ((reviewed: number) => void) | undefined;
-}
-
-export interface RevokeAllOptions {
-  readonly onProgress?: ((revoked: number) => void) | undefined;
 }
 
 export interface RevokeOptions {
@@ -459,8 +394,6 @@ export type TokenEvent = (TokenScopedEvent & {
   readonly type: 'usage_dropped';
   readonly count: number;
 });
-
-export type TokenEventType = TokenEvent['type'];
 
 export type TokenFinding = BaseFinding & ({
   readonly code: 'unused';
@@ -620,11 +553,6 @@ export interface Upkeep {
   stop(): Promise<void>;
 }
 
-export interface UpkeepOptions {
-  readonly purgeAfterDays?: number | undefined;
-  readonly everyMs?: number | undefined;
-}
-
 export type UsageDelta = UseDelta | RefusalDelta;
 
 export interface UsageRecord {
@@ -646,20 +574,6 @@ export interface UsageTotals {
   readonly uses: number;
   readonly refusals: number;
   readonly lastUsedAt?: Date;
-}
-
-export interface UseDelta {
-  readonly id: TokenId;
-  readonly scope: string;
-  readonly uses: number;
-  readonly lastUsedAt: Date;
-  readonly refusals?: undefined;
-}
-
-export interface UsedScope {
-  readonly scope: string;
-  readonly uses: number;
-  readonly lastUsedAt: Date;
 }
 
 export type Verdict = {
@@ -690,8 +604,6 @@ export interface VerifyOptions {
   readonly fresh?: boolean | undefined;
   readonly address?: string | undefined;
 }
-
-export type VerifySyncOptions = Pick<VerifyOptions, 'address'>;
 
 export declare function doctor(store: Pick<TokenStore, 'doctor'> & Readonly<Record<'purge', unknown>>, options?: DoctorOptions): Promise<StoreFinding[]>;
 
@@ -738,7 +650,42 @@ interface BaseFinding {
   readonly message: string;
 }
 
+type BroadReason = 'every_method' | 'whole_host' | 'most_of_catalog';
+
+interface CacheOptions {
+  readonly maxStaleMs?: number | undefined;
+  readonly maxEntries?: number | undefined;
+  readonly maxBytes?: number | undefined;
+}
+
+interface CancelRotationOptions {
+  readonly cancel: true;
+  readonly ifVersion?: number | undefined;
+}
+
 type CatalogOf<Entry extends string> = string extends Entry ? ScopeCatalog : TypedCatalog<Entry>;
+
+type CatalogOption<Entry extends string = string> = CatalogOf<Entry> | ((account: string) => CatalogOf<Entry> | Promise<CatalogOf<Entry>>);
+
+interface GithubPattern {
+  readonly patternName: string;
+  readonly secretFormat: string;
+  readonly beforeSecret: string;
+  readonly afterSecret: string;
+  readonly testString: string;
+}
+
+interface ImportManyOptions {
+  readonly dryRun?: boolean | undefined;
+  readonly onRefused?: ((refused: RefusedRow) => void) | undefined;
+  readonly onProgress?: ((report: ImportReport) => void) | undefined;
+}
+
+interface IntrospectOptions {
+  readonly countsAsUse?: boolean | undefined;
+  readonly address?: string | undefined;
+  readonly includeSuspended?: boolean | undefined;
+}
 
 interface OnEngine {
   readonly store: EngineStore;
@@ -762,6 +709,36 @@ interface OnTokenStore {
   } | undefined;
 }
 
+interface PrefixedFormat {
+  readonly prefix: string;
+}
+
+interface PurgeInput {
+  readonly before: Date;
+  readonly limit?: number | undefined;
+}
+
+interface QuotaOptions {
+  readonly tokensPerAccount?: number | undefined;
+  readonly endedPerAccount?: number | undefined;
+  readonly derivedPerRoot?: number | undefined;
+  readonly scopesPerToken?: number | undefined;
+}
+
+interface RefusalDelta {
+  readonly id: TokenId;
+  readonly refusals: number;
+  readonly scope?: undefined;
+}
+
+interface ResealOptions {
+  readonly onProgress?: ((report: ResealReport) => void) | undefined;
+}
+
+interface RevokeAllOptions {
+  readonly onProgress?: ((revoked: number) => void) | undefined;
+}
+
 interface ServiceOptions<Entry extends string> {
   readonly keys: readonly KeyOptions[];
   readonly prefix: string;
@@ -780,5 +757,26 @@ interface TokenScopedEvent extends BaseEvent {
   readonly id: TokenId;
   readonly account: string;
 }
+
+interface UpkeepOptions {
+  readonly purgeAfterDays?: number | undefined;
+  readonly everyMs?: number | undefined;
+}
+
+interface UseDelta {
+  readonly id: TokenId;
+  readonly scope: string;
+  readonly uses: number;
+  readonly lastUsedAt: Date;
+  readonly refusals?: undefined;
+}
+
+interface UsedScope {
+  readonly scope: string;
+  readonly uses: number;
+  readonly lastUsedAt: Date;
+}
+
+type VerifySyncOptions = Pick<VerifyOptions, 'address'>;
 
 declare const tokenId: unique symbol;

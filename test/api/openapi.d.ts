@@ -15,14 +15,6 @@ export interface OpenApiEntry {
   readonly operations: readonly OpenApiOperation[];
 }
 
-export interface OpenApiOperation {
-  readonly document: number;
-  readonly method: string;
-  readonly path: string;
-  readonly operationId?: string;
-  readonly deprecated: boolean;
-}
-
 export interface OpenApiOptions {
   readonly granularity?: 'operation' | 'prefix' | undefined;
   readonly hosts?: readonly string[] | undefined;
@@ -39,13 +31,6 @@ export interface OpenApiReading {
   readonly skipped: readonly string[];
 }
 
-export interface TokenChange {
-  readonly id: string;
-  readonly lost: readonly string[];
-  readonly kept: readonly string[];
-  readonly gained: readonly string[];
-}
-
 export interface TokenScopes {
   readonly id: string;
   readonly scopes: readonly string[];
@@ -59,3 +44,20 @@ export declare function catalogDiff(before: Iterable<Scope | string>, after: Ite
 export declare function catalogFromOpenApi(documents: unknown, options?: OpenApiOptions): Promise<ScopeCatalog>;
 
 export declare function readOpenApi(documents: unknown, options?: OpenApiOptions): Promise<OpenApiReading>;
+
+// Not exported, but part of the above:
+
+interface OpenApiOperation {
+  readonly document: number;
+  readonly method: string;
+  readonly path: string;
+  readonly operationId?: string;
+  readonly deprecated: boolean;
+}
+
+interface TokenChange {
+  readonly id: string;
+  readonly lost: readonly string[];
+  readonly kept: readonly string[];
+  readonly gained: readonly string[];
+}

@@ -10,23 +10,9 @@ export type CatalogPattern<Catalog extends ScopeCatalog> = PatternOf<CatalogScop
 
 export type CatalogScope<Catalog extends ScopeCatalog> = ReturnType<Catalog['toArray']>[number];
 
-export type Decision = {
-  readonly allowed: true;
-  readonly by: Scope;
-} | {
-  readonly allowed: false;
-  readonly reason: RequestReason | 'not_covered';
-};
-
 export interface Expansion {
   readonly granted: string[];
   readonly narrowed: string[];
-}
-
-export interface KnownScopes {
-  attribute(request: ReadRequest): Scope | undefined;
-  knows(scope: Scope): boolean;
-  suggest(text: string): string[];
 }
 
 export interface LintFinding {
@@ -55,14 +41,6 @@ export interface RefusedScope {
   readonly suggestion?: string;
   readonly nearest?: readonly string[];
 }
-
-export type RequestReading = {
-  readonly ok: true;
-  readonly request: ReadRequest;
-} | {
-  readonly ok: false;
-  readonly reason: RequestReason;
-};
 
 export type RequestReason = 'method_invalid' | 'domain_invalid' | 'path_too_long' | 'path_not_absolute' | 'path_fragment' | 'path_backslash' | 'path_illegal_character' | 'path_bad_encoding' | 'path_empty_segment' | 'path_encoded_slash' | 'path_encoded_control' | 'path_parameter' | 'path_dot_segment' | 'path_double_encoding' | 'path_several_routes';
 
@@ -128,16 +106,6 @@ export type ScopeExplanation = {
   readonly reason: RequestReason;
 };
 
-export type ScopeReading = {
-  readonly ok: true;
-  readonly scope: Scope;
-} | {
-  readonly ok: false;
-  readonly error: ScopeErrorCode;
-  readonly message: string;
-  readonly suggestion?: string;
-};
-
 export interface ScopeRequest {
   readonly method: string;
   readonly domain: string;
@@ -165,8 +133,6 @@ export declare class ScopeSet implements Iterable<Scope> {
   toArray(): string[];
   [Symbol.iterator](): Iterator<Scope>;
 }
-
-export type ScopeText = `${Uppercase<string>}:${string}/${string}`;
 
 export interface TypedCatalog<Entry extends string> extends ScopeCatalog {
   expand<const Asked extends string = never>(requested: readonly (Entry | Meeting<Entry, Asked>)[]): Expansion;
@@ -221,6 +187,14 @@ type Children<Left> = {
   [L in Left & string as FirstOf<L>]: OthersOf<L>;
 };
 
+type Decision = {
+  readonly allowed: true;
+  readonly by: Scope;
+} | {
+  readonly allowed: false;
+  readonly reason: RequestReason | 'not_covered';
+};
+
 type DomainFault<D extends string> = D extends '' ? 'the domain is missing' : D extends Holding<'*'> ? 'the domain must not hold a wildcard' : D extends Holding<':' | '@' | '_' | '%' | ' '> ? 'the domain must be a plain host name' : D extends Lowercase<D> ? never : `the domain must be in lower case, "${Lowercase<D>}"`;
 
 type EachChecked<Entry extends string> = Entry extends unknown ? CheckedEntry<Entry> : never;
@@ -264,6 +238,12 @@ type Known<Entry extends string, Asked extends string> = [
 ] extends [
   never
 ] ? Entry : Meeting<Entry, Asked>;
+
+interface KnownScopes {
+  attribute(request: ReadRequest): Scope | undefined;
+  knows(scope: Scope): boolean;
+  suggest(text: string): string[];
+}
 
 type Long = `${Some}/${Some}/${Some}/${Some}/${string}`;
 
@@ -326,6 +306,26 @@ type Reaches<Left, Endpoint extends string, P extends string> = [
 ] extends [
   never
 ] ? false : P extends `${infer First}/${infer Others}` ? Reaches<Below<Left, First>, Endpoint, Others> : P extends `${infer Last}$` ? Reaches<Below<Left, Last>, Endpoint, '$'> : Reaches<Below<Left, P>, Endpoint, ''> : true;
+
+type RequestReading = {
+  readonly ok: true;
+  readonly request: ReadRequest;
+} | {
+  readonly ok: false;
+  readonly reason: RequestReason;
+};
+
+type ScopeReading = {
+  readonly ok: true;
+  readonly scope: Scope;
+} | {
+  readonly ok: false;
+  readonly error: ScopeErrorCode;
+  readonly message: string;
+  readonly suggestion?: string;
+};
+
+type ScopeText = `${Uppercase<string>}:${string}/${string}`;
 
 type Scopes = Iterable<Scope | string>;
 

@@ -12,11 +12,6 @@ export interface ManualClock {
   advance(seconds: number): void;
 }
 
-export interface StoreCall {
-  readonly method: 'insert' | 'count' | 'find' | 'page' | 'replace' | 'revoke' | 'revokeAll' | 'purge' | 'prune' | 'hasReached' | 'scan';
-  readonly args: readonly unknown[];
-}
-
 export interface StoreContractCase {
   readonly name: string;
   run(open: () => TokenStore | Promise<TokenStore>): Promise<void>;
@@ -47,3 +42,10 @@ export declare const usageContract: readonly UsageContractCase[];
 
 export declare function withFaults(store: EngineStore, ...chosen: readonly StoreFault[]): EngineStore;
 export declare function withFaults(store: TokenStore, ...chosen: readonly StoreFault[]): TokenStore;
+
+// Not exported, but part of the above:
+
+interface StoreCall {
+  readonly method: 'insert' | 'count' | 'find' | 'page' | 'replace' | 'revoke' | 'revokeAll' | 'purge' | 'prune' | 'hasReached' | 'scan';
+  readonly args: readonly unknown[];
+}

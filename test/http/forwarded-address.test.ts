@@ -1,9 +1,9 @@
 import { createServer, type IncomingHttpHeaders, request as send } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import type { ForwardedAddressOptions } from '../../src/http/forwarded-address.ts';
 import {
   bearerGuard,
-  type ForwardedAddressOptions,
   forwardedAddress,
   type GuardedRequest,
   toNodeListener,

@@ -1,10 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  type BearerGuardOptions,
-  bearerGuard,
-  type GuardedNodeRequest,
-  type GuardOutcome,
-} from '../../src/http/index.ts';
+import type { GuardedNodeRequest } from '../../src/http/guard/guard.ts';
+import { type BearerGuardOptions, bearerGuard, type GuardOutcome } from '../../src/http/index.ts';
 import { rateLimitHeaders } from '../../src/http/rate-limit-fields.ts';
 import type { TokenLimits } from '../../src/token/record.ts';
 import { RecordingLeases, setUpLimits } from '../limits/support.ts';

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type OpenApiEntry, readOpenApi } from '../../src/openapi/index.ts';
+import type { OpenApiEntry } from '../../src/openapi/entries.ts';
+import { readOpenApi } from '../../src/openapi/index.ts';
 import { type ScopeCatalog, type ScopeRequest, ScopeSet } from '../../src/scope/index.ts';
 import { runs } from '../laws.ts';
 

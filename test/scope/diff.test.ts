@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isTokenError } from '../../src/errors.ts';
-import { catalogDiff, type TokenScopes } from '../../src/openapi/index.ts';
+import { catalogDiff } from '../../src/openapi/index.ts';
+import type { TokenScopes } from '../../src/scope/diff.ts';
 import {
   covers,
   meet,

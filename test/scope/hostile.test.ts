@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { KnownScopes } from '../../src/scope/explain.ts';
 import * as scope from '../../src/scope/index.ts';
 import { runs } from '../laws.ts';
 import { hostile, revoked } from './support.ts';
@@ -17,8 +18,7 @@ const calls: Readonly<Record<string, Callable>> = {
   ...functionsOf('ScopeSet#', set, methodsOf(ScopeSet.prototype)),
   ...functionsOf('ScopeCatalog.', ScopeCatalog, ['from']),
   ...functionsOf('ScopeCatalog#', catalog, methodsOf(ScopeCatalog.prototype)),
-  'explain with the catalog': (known) =>
-    set.explain('POST:d.example/z', known as scope.KnownScopes),
+  'explain with the catalog': (known) => set.explain('POST:d.example/z', known as KnownScopes),
   'a request with the method': (method) => scope.readRequest(request({ method })),
   'a request with the domain': (domain) => set.allows(request({ domain })),
   'a request with the target': (target) => catalog.attribute(request({ target })),

@@ -1,5 +1,6 @@
 // Lines that must compile, and lines that must not. Each line that must not has a similar one beside it
 // that does.
+
 import { MemoryTokenStore, TokenService } from '../../src/index.ts';
 import {
   type CatalogPattern,
@@ -7,10 +8,10 @@ import {
   defineCatalog,
   type Method,
   ScopeCatalog,
-  type ScopeText,
   scopeIn,
   type TypedCatalog,
 } from '../../src/scope/index.ts';
+import type { ScopeText } from '../../src/scope/typed.ts';
 import { same } from './same.ts';
 
 declare const id: string;

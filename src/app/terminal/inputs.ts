@@ -2,7 +2,8 @@ import { fstatSync, readFileSync } from 'node:fs';
 import { isTokenError, redact } from '../../index.ts';
 import { likeness } from '../../inputs/scope-hints.ts';
 import type { TokenScopes } from '../../openapi/index.ts';
-import { type Scope, ScopeError, type ScopeReading, safeParseScope } from '../../scope/index.ts';
+import type { ScopeReading } from '../../scope/grammar.ts';
+import { type Scope, ScopeError, safeParseScope } from '../../scope/index.ts';
 import { describeRounded, parseJsonText, roundedNumberIn } from '../../text/json.ts';
 import { inputError } from './errors.ts';
 

@@ -4,14 +4,14 @@ import type { BearerGuard } from './guard.ts';
 import { type RouteNeed, readRefusal, readRoute } from './route.ts';
 
 /** The parts of Fastify's reply that the guard uses. */
-export interface FastifyReplyLike {
+export type FastifyReplyLike = {
   /** Sets the status. */
   code(status: number): unknown;
   /** Sets headers. */
   headers(headers: Record<string, string>): unknown;
   /** Sends a body. */
   send(body: Uint8Array): unknown;
-}
+};
 
 /** A hook for Fastify: `onRequest`, `preParsing`, `preValidation` or `preHandler`. */
 export type FastifyGuard = (

@@ -4,14 +4,14 @@ import type { BearerGuard, GuardedNodeRequest } from './guard.ts';
 import { type RouteNeed, readRoute } from './route.ts';
 
 /** The parts of Hono's context that the guard uses. */
-export interface HonoContextLike {
+export type HonoContextLike = {
   /** The bindings: on Node, `incoming` is the request of Node. */
   readonly env: unknown;
   /** The request, whose `raw` is the one of Fetch. */
   readonly req: { readonly raw: Request };
   /** Sets a variable of the request. */
   readonly set: (key: never, value: never) => void;
-}
+};
 
 /** A middleware for Hono. */
 export type HonoGuard = (

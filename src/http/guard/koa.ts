@@ -4,7 +4,7 @@ import type { BearerGuard } from './guard.ts';
 import { type RouteNeed, readRefusal, readRoute } from './route.ts';
 
 /** The parts of Koa's context that the guard uses. */
-export interface KoaContextLike {
+export type KoaContextLike = {
   /** The request of Node. */
   readonly req: NodeRequest;
   /** The target as it came, before a mount cut it. */
@@ -17,7 +17,7 @@ export interface KoaContextLike {
   body: unknown;
   /** Sets headers of the response. */
   set(headers: Record<string, string>): void;
-}
+};
 
 /** A middleware for Koa. */
 export type KoaGuard = (context: KoaContextLike, next: () => Promise<unknown>) => Promise<void>;

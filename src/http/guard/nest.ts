@@ -6,18 +6,18 @@ import type { BearerGuard } from './guard.ts';
 import { type RouteNeed, readRoute } from './route.ts';
 
 /** The parts of Nest's execution context that the guard uses. */
-export interface NestContextLike {
+export type NestContextLike = {
   /** The kind of the call. */
   getType(): string;
   /** The request and the response. */
   switchToHttp(): { getRequest(): unknown; getResponse(): unknown };
-}
+};
 
 /** A guard for Nest, as `CanActivate` says. */
-export interface NestGuard {
+export type NestGuard = {
   /** Whether the handler may be called. If not, the refusal has been sent. */
   canActivate(context: NestContextLike): Promise<boolean>;
-}
+};
 
 /**
  * Turns a guard into a guard for Nest, on Express or Fastify, for the application, a controller or a route. It

@@ -16,12 +16,12 @@ import { sendByNode, sendResponse } from './sending.ts';
 import { inTurn } from './turns.ts';
 
 /** A request of Node, with members that frameworks add. */
-export interface NodeRequest extends IncomingMessage {
+export type NodeRequest = IncomingMessage & {
   /** The target before a router cut off the path it is mounted under. */
-  originalUrl?: string;
+  originalUrl?: string | undefined;
   /** The body that a body parser has read; it cannot be read again. */
   body?: unknown;
-}
+};
 
 /**
  * Any function from a `Request` to a `Response`. It gets the whole path that the client sent, under a

@@ -7,11 +7,11 @@ import {
 } from 'node:http';
 import { type AddressInfo, Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { GuardedNodeRequest } from '../../../src/http/guard/guard.ts';
 import {
   type BearerGuard,
   type BearerGuardOptions,
   bearerGuard,
-  type GuardedNodeRequest,
   type GuardNeed,
   type GuardOutcome,
   type GuardRefusal,

@@ -1,3 +1,4 @@
+import type { NestContextLike } from '../../../src/http/guard/nest.ts';
 import 'reflect-metadata';
 import { serve } from '@hono/node-server';
 import { All, Body, Controller, Module, Req, UseGuards } from '@nestjs/common';
@@ -15,7 +16,6 @@ import {
   fastifyGuard,
   honoGuard,
   koaGuard,
-  type NestContextLike,
   nestGuard,
   nextGuard,
 } from '../../../src/http/index.ts';

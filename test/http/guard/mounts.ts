@@ -9,7 +9,8 @@ import fastify from 'fastify';
 import { Hono } from 'hono';
 import { cloneRawRequest } from 'hono/request';
 import Koa from 'koa';
-import { type NodeRequest, type TokenHandler, toNodeListener } from '../../../src/http/index.ts';
+import { type TokenHandler, toNodeListener } from '../../../src/http/index.ts';
+import type { NodeRequest } from '../../../src/http/node/listener.ts';
 
 const require = createRequire(import.meta.url);
 

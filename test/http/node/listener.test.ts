@@ -4,7 +4,8 @@ import * as http2 from 'node:http2';
 import * as net from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type NodeRequest, type TokenHandler, toNodeListener } from '../../../src/http/index.ts';
+import { type TokenHandler, toNodeListener } from '../../../src/http/index.ts';
+import type { NodeRequest } from '../../../src/http/node/listener.ts';
 import {
   type Answer,
   basic,

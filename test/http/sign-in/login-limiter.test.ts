@@ -4,16 +4,18 @@ import type { AddressInfo } from 'node:net';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
-  type Attempt,
   type FailureLimiter,
-  type FailureLimiterOptions,
   failureLimiter,
   fixedAccounts,
-  type PointsLimiter,
   remoteAddress,
   tokenHandler,
   toNodeListener,
 } from '../../../src/http/index.ts';
+import type {
+  Attempt,
+  FailureLimiterOptions,
+  PointsLimiter,
+} from '../../../src/http/sign-in/login-limiter.ts';
 import { MemoryTokenStore } from '../../../src/index.ts';
 import { RecordingStore } from '../../support.ts';
 import {

@@ -6,12 +6,8 @@ import fastify from 'fastify';
 import Koa from 'koa';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import {
-  failureLimiter,
-  type SessionAccount,
-  tokenHandler,
-  toNodeListener,
-} from '../../../src/http/index.ts';
+import { failureLimiter, tokenHandler, toNodeListener } from '../../../src/http/index.ts';
+import type { SessionAccount } from '../../../src/http/sign-in/sign-in.ts';
 import { generateKey, MemoryTokenStore, TokenService } from '../../../src/index.ts';
 import {
   type Answer,

@@ -1,10 +1,5 @@
-import {
-  type CatalogDiff,
-  catalogDiff,
-  type OpenApiEntry,
-  type OpenApiReading,
-  type TokenScopes,
-} from '../../../openapi/index.ts';
+import type { OpenApiEntry, TokenScopes } from '../../../openapi/index.ts';
+import { type CatalogDiff, catalogDiff, type OpenApiReading } from '../../../openapi/index.ts';
 import { isSegment, readHost } from '../../../scope/grammar.ts';
 import type { ScopeCatalog } from '../../../scope/index.ts';
 import {

@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 import type { SignIn } from '../../../http/index.ts';
-import { systemClock, type TokenEvent, type TokenEventType } from '../../../index.ts';
+import { systemClock, type TokenEvent } from '../../../index.ts';
 import { clearTimeout, setTimeout } from '../../../time/timers.ts';
 import { inputError } from '../../terminal/errors.ts';
 import { printable } from '../../terminal/layout.ts';
@@ -23,7 +23,7 @@ const LINE_END = 10;
 const ADDRESS = /^[\w.:%[\]-]{1,100}$/;
 
 /** The events to log. Accepted and refused values are left out: resource servers log those. */
-const LOGGED: ReadonlySet<TokenEventType> = new Set([
+const LOGGED: ReadonlySet<TokenEvent['type']> = new Set([
   'issued',
   'modified',
   'suspended',
@@ -40,7 +40,7 @@ const LOGGED: ReadonlySet<TokenEventType> = new Set([
 ]);
 
 /** The events that callers can cause at any rate, so that the log limits their number. */
-const LIMITED: ReadonlySet<TokenEventType> = new Set(['reused', 'store_trouble']);
+const LIMITED: ReadonlySet<TokenEvent['type']> = new Set(['reused', 'store_trouble']);
 
 const SIGN_INS = {
   accepted: 'signed_in',

@@ -6,7 +6,6 @@ import {
   type RefusalReason,
   type ServiceStats,
   type TokenEvent,
-  type TokenEventType,
   type TokenService,
   type TokenStore,
   type UsageStore,
@@ -79,7 +78,7 @@ const REASONS: readonly RefusalReason[] = [
   'ancestor_insufficient',
   'limit_exceeded',
 ];
-const EVENTS: readonly TokenEventType[] = [
+const EVENTS: readonly TokenEvent['type'][] = [
   'reused',
   'store_trouble',
   'usage_dropped',

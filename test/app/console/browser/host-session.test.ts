@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { SessionAccount } from '../../../../src/http/index.ts';
+import type { SessionAccount } from '../../../../src/http/sign-in/sign-in.ts';
 import { ScopeCatalog } from '../../../../src/scope/index.ts';
 import {
   byPassword,
