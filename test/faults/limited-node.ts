@@ -4,14 +4,14 @@ import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'nod
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { isTokenError, type KeyOptions, type LeaseStore, TokenService } from '../../src/index.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
-import { type LeasePlace, openLeases } from '../stores/lease-engines.ts';
+import { type OpenedStore, openStore, type StorePlace } from '../stores/engines.ts';
 import { SCOPE } from '../support.ts';
 
 /** Comes as a message; the next message, with its id, starts it. */
 export interface LimitedJob {
   readonly id: number;
   /** Where leases are stored. A path names a file with a counter that is read first and written later. */
-  readonly leases: LeasePlace | string;
+  readonly leases: StorePlace | string;
   /** The SQLite file with the tokens. */
   readonly tokens: string;
   readonly key: KeyOptions;
@@ -37,7 +37,8 @@ const PAUSE_MS = 10;
 /** A job that is ready to start. */
 class ReadyJob {
   readonly #job: LimitedJob;
-  readonly #leases: ReturnType<typeof openLeases>;
+  /** Undefined if leases are in a file with a counter. */
+  readonly #opened: OpenedStore | undefined;
   readonly #tokens: TokenService;
   readonly #notes: number;
   #accepted = 0;
@@ -46,17 +47,14 @@ class ReadyJob {
   constructor(job: LimitedJob) {
     const { leases } = job;
     this.#job = job;
-    this.#leases =
-      typeof leases === 'string'
-        ? { store: readsThenWrites(leases), close: async () => {} }
-        : openLeases(leases);
+    this.#opened = typeof leases === 'string' ? undefined : openStore(leases);
     this.#tokens = new TokenService({
       store: SqliteTokenStore.openFile(job.tokens),
       keys: [job.key],
       prefix: 'acme',
       cache: { maxStaleMs: 60_000 },
       deadlineMs: DEADLINE_MS,
-      limits: { store: this.#leases.store },
+      limits: { store: this.#opened?.store.leases ?? readsThenWrites(`${leases}`) },
     });
     this.#notes = openSync(job.notes, 'w');
   }
@@ -67,7 +65,7 @@ class ReadyJob {
     const call = () => (ms === undefined ? this.#useUp() : this.#useUntil(until));
     await Promise.all(Array.from({ length: callers }, call));
     await this.#tokens.close();
-    await this.#leases.close();
+    await this.#opened?.close();
     closeSync(this.#notes);
     return { id, failures: this.#failures };
   }

@@ -9,7 +9,7 @@ import { afterAll, describe, expect, inject, it } from 'vitest';
 import { generateKey, MemoryTokenStore, type TokenLimits, TokenService } from '../../src/index.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { manualClock } from '../../src/testing/index.ts';
-import { type LeaseEngine, type LeasePlace, prepareLeases } from '../stores/lease-engines.ts';
+import { prepareStore, type StoreEngine, type StorePlace } from '../stores/engines.ts';
 import { SCOPE } from '../support.ts';
 import type { JobAnswer, LimitedJob } from './limited-node.ts';
 
@@ -20,7 +20,7 @@ const WINDOWS = Number(process.env['LIMIT_WINDOWS'] ?? 3);
 
 const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
 const urls = inject('servers');
-const ENGINES: readonly (readonly [LeaseEngine, string | undefined])[] = [
+const ENGINES: readonly (readonly [StoreEngine, string | undefined])[] = [
   ['sqlite', join(folder, 'leases.db')],
   ['postgres', urls.postgres],
   ['mariadb', urls.mariadb],
@@ -45,9 +45,9 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function newPlace(engine: LeaseEngine, url = ''): Promise<LeasePlace> {
+async function newPlace(engine: StoreEngine, url = ''): Promise<StorePlace> {
   const place = { engine, url, name: `limits_${randomBytes(8).toString('hex')}` };
-  await prepareLeases(place);
+  await prepareStore(place);
   return place;
 }
 
@@ -133,7 +133,7 @@ describe.each(ENGINES)('limits on %s', (engine, url) => {
 });
 
 /** Starts four processes that use up a token. */
-async function startedOn(place: LeasePlace, uses: number) {
+async function startedOn(place: StorePlace, uses: number) {
   const token = await newToken(place, { uses });
   const started = { ...token, engine: place.engine, isOver: false };
   const running = token.use(4, { callers: 16 }).finally(() => {
@@ -151,7 +151,7 @@ describe(`limits on ${READY.map(([engine]) => engine).join(', ')}`, () => {
   }, async () => {
     const uses = 600;
     const places = await Promise.all(READY.map(([engine, url]) => newPlace(engine, url)));
-    const hits = new Map<LeaseEngine, number>();
+    const hits = new Map<StoreEngine, number>();
     for (let schedule = 0; schedule < SCHEDULES; schedule += 1) {
       const tries = await Promise.all(places.map((place) => startedOn(place, uses)));
       const watched = tries[schedule % tries.length];

@@ -1,9 +1,9 @@
-// A place for the tokens of a test, on each engine.
+// A place for the stores of a test, on each engine.
 import { randomBytes } from 'node:crypto';
 import { inject, onTestFinished } from 'vitest';
-import type { TokenStore } from '../../src/ports/token-store.ts';
+import type { EngineStore } from '../../src/ports/engine-store.ts';
+import { openStore, prepareStore, type StoreEngine, type StorePlace } from './engines.ts';
 import { newFile } from './sqlite/handles.ts';
-import { openStore, prepareStore, type StoreEngine, type StorePlace } from './store-engines.ts';
 
 const servers = inject('servers');
 
@@ -34,7 +34,7 @@ async function placeOn(engine: StoreEngine, url: string): Promise<StorePlace> {
 }
 
 /** Opens the store of a place, and closes it at the end of the test. */
-export function opened(place: StorePlace): TokenStore {
+export function opened(place: StorePlace): EngineStore {
   const { store, close } = openStore(place);
   onTestFinished(close);
   return store;

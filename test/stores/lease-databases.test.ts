@@ -1,24 +1,15 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { windowOf, windowStart } from '../../src/limits/windows.ts';
 import type { LeaseStore, LeaseWant } from '../../src/ports/lease-store.ts';
 import { leaseContract } from '../../src/testing/index.ts';
 import { codeOf } from '../support.ts';
-import {
-  type DatabaseHost,
-  type HostSettings,
-  newName,
-  newTables,
-  SQL_ENGINES,
-} from './database-hosts.ts';
-import { type LeaseEngine, type LeasePlace, openLeases, prepareLeases } from './lease-engines.ts';
+import { type DatabaseHost, type HostSettings, newTables, SQL_ENGINES } from './database-hosts.ts';
+import { ENGINES, opened } from './engine-places.ts';
 import { refusalOf } from './support.ts';
 
-const urls = inject('servers');
 /** In seconds. */
 const DAY = 86_400;
 const FAR = new Date('2100-01-01T00:00:00.000Z');
@@ -155,25 +146,9 @@ describe.each(SQL_ENGINES)('lease store of $name', ({ name, url, host: on }) => 
   });
 });
 
-const PLACES: readonly (readonly [LeaseEngine, string | undefined])[] = [
-  ['sqlite', 'a file'],
-  ['postgres', urls.postgres],
-  ['mariadb', urls.mariadb],
-  ['redis', urls.redis],
-  ['redisCluster', urls.redisCluster],
-];
-
-describe.each(PLACES)('eight processes that share a limit on %s', (engine, server) => {
-  function newPlace(): LeasePlace {
-    if (engine !== 'sqlite') return { engine, url: server as string, name: newName() };
-    const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    return { engine, url: join(folder, 'leases.db'), name: '' };
-  }
-
-  it.skipIf(server === undefined)('spend exactly that limit', { timeout: 120_000 }, async () => {
-    const place = newPlace();
-    await prepareLeases(place);
+describe.each(ENGINES)('eight processes that share a limit on $name', ({ isMissing, newPlace }) => {
+  it.skipIf(isMissing)('spend exactly that limit', { timeout: 120_000 }, async () => {
+    const place = await newPlace();
     const limit = 2000;
     const job = JSON.stringify({ place, key: KEY, limit, callers: 8 });
     const script = join(import.meta.dirname, 'taking-process.ts');
@@ -187,9 +162,7 @@ describe.each(PLACES)('eight processes that share a limit on %s', (engine, serve
     const spent = (await Promise.all(ends)).map(([count]) => count);
 
     const total = spent.reduce((sum, count) => sum + count, 0);
-    const { store, close } = openLeases(place);
-    const [rest = 0] = await store.take([want({ limit, want: limit })]);
-    await close();
+    const [rest = 0] = await opened(place).leases.take([want({ limit, want: limit })]);
     // Other processes may have held the rest when the last one found nothing left.
     expect(total).toBeLessThanOrEqual(limit);
     expect(total + rest).toBe(limit);

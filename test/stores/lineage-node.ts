@@ -1,9 +1,8 @@
 // A process that makes the calls of its parent to a service with derived tokens, one after the other.
-// Argument: the places of its stores as JSON.
-import { isTokenError, type TokenError } from '../../src/errors.ts';
+// Argument: the place of its store as JSON.
+import { isTokenError, type TokenErrorCode } from '../../src/errors.ts';
 import { type Process, processOn } from '../service/lineage-schedules.ts';
-import { type LeasePlace, openLeases } from './lease-engines.ts';
-import { openStore, type StorePlace } from './store-engines.ts';
+import { openStore } from './engines.ts';
 
 /** A call of the service; `begin` creates a new service with a `maxStaleMs`. */
 export interface NodeCall {
@@ -18,14 +17,7 @@ export interface NodeAnswer {
   readonly refusal?: Pick<TokenError, 'code' | 'message' | 'details'>;
 }
 
-interface Places {
-  readonly place: StorePlace;
-  readonly leasePlace: LeasePlace;
-}
-
-const { place, leasePlace }: Places = JSON.parse(process.argv[2] ?? '');
-const { store } = openStore(place);
-const { store: leases } = openLeases(leasePlace);
+const { store } = openStore(JSON.parse(process.argv[2] ?? ''));
 let now = new Date(0);
 let tokens: Process | undefined;
 
@@ -42,10 +34,8 @@ function answer(message: NodeAnswer): void {
 
 async function resultOf(verb: NodeCall['verb'], args: readonly unknown[]): Promise<NodeAnswer> {
   if (verb === 'begin') {
-    tokens = processOn(
-      { store, leases },
-      { maxStaleMs: Number(args[0]), clock: { now: () => now } },
-    );
+    const clock = { now: () => now };
+    tokens = processOn({ store, leases: store.leases }, { maxStaleMs: Number(args[0]), clock });
     return {};
   }
   try {

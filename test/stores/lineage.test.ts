@@ -12,9 +12,8 @@ import {
   type StartProcess,
 } from '../service/lineage-schedules.ts';
 import { ENGINES, opened } from './engine-places.ts';
-import { openLeases, prepareLeases } from './lease-engines.ts';
+import type { StorePlace } from './engines.ts';
 import type { NodeAnswer, NodeCall } from './lineage-node.ts';
-import type { StorePlace } from './store-engines.ts';
 
 /** Each schedule makes about a thousand calls to the server. */
 const RUNS = Number(process.env['ENGINE_SCHEDULES'] ?? 3);
@@ -53,16 +52,9 @@ describe.each(ENGINES)('derived tokens over $name', ({ isMissing, newPlace }) =>
 
 /** Two services with their own stores, and one in another process. */
 async function processesOn(place: StorePlace): Promise<StartProcess> {
-  const leasePlace = {
-    ...place,
-    name: `${place.name}_l`,
-    ...(place.engine === 'sqlite' && { url: `${place.url}-leases` }),
-  };
-  await prepareLeases(leasePlace);
-  const { store: leases, close } = openLeases(leasePlace);
-  onTestFinished(close);
-  const stores = [opened(place), opened(place)].map((store) => ({ store, leases }));
-  const call = await startNode({ place, leasePlace });
+  const first = opened(place);
+  const stores = [first, opened(place)].map((store) => ({ store, leases: first.leases }));
+  const call = await startNode(place);
   return async (at, start) => {
     const own = stores[at];
     if (own !== undefined) return processOn(own, start);
@@ -79,8 +71,8 @@ async function processesOn(place: StorePlace): Promise<StartProcess> {
 }
 
 /** Starts the other process. Resolves to a function that calls it. */
-async function startNode(places: object) {
-  const child = fork(script, [JSON.stringify(places)], { serialization: 'advanced' });
+async function startNode(place: StorePlace) {
+  const child = fork(script, [JSON.stringify(place)], { serialization: 'advanced' });
   const isGone = once(child, 'exit').then(() => Promise.reject(new Error('the node has ended')));
   isGone.catch(() => {});
   onTestFinished(() => void child.kill('SIGKILL'));

@@ -1,28 +1,31 @@
 // One of several processes that share a limit: spends a part of each lease and gives the rest back, until
 // nothing is left. Reports how many uses it has spent.
-import { type LeasePlace, openLeases } from './lease-engines.ts';
+import { openStore, type StorePlace } from './engines.ts';
 
 interface Job {
-  readonly place: LeasePlace;
+  readonly place: StorePlace;
   readonly key: string;
   readonly limit: number;
   readonly callers: number;
 }
 
 const { place, key, limit, callers }: Job = JSON.parse(process.argv[2] ?? '');
-const { store, close } = openLeases(place);
+const {
+  store: { leases },
+  close,
+} = openStore(place);
 const until = new Date('2100-01-01T00:00:00.000Z');
 
 async function spend(caller: number): Promise<number> {
   let spent = 0;
   for (let round = caller; ; round += 1) {
     const want = 1 + (round % 7);
-    const [granted = 0] = await store.take([{ key, window: 0, limit, want, until }]);
+    const [granted = 0] = await leases.take([{ key, window: 0, limit, want, until }]);
     if (granted === 0) return spent;
     const used = Math.ceil(granted / 2);
     spent += used;
     const rest = { key, window: 0, amount: granted - used };
-    if (granted > used) await store.giveBack([rest]);
+    if (granted > used) await leases.giveBack([rest]);
   }
 }
 

@@ -9,6 +9,7 @@ import { usageContract } from '../../src/testing/index.ts';
 import type { TokenId } from '../../src/token/record.ts';
 import { codeOf, SCOPE } from '../support.ts';
 import { type DatabaseHost, type HostSettings, newTables, SQL_ENGINES } from './database-hosts.ts';
+import type { StorePlace } from './engines.ts';
 import { refusalOf } from './support.ts';
 
 type Store = UsageStore & { since(): Promise<Date> };
@@ -281,7 +282,9 @@ describe.each(SQL_ENGINES)('usage store of $name', ({ name, url, host }) => {
 
     it('add up exactly across processes', async () => {
       const { tables, store } = await setUp();
-      const children = range(3).map((writer) => startFlusher(name, `${url}#${tables}`, writer));
+      const engine = name === 'MariaDB' ? 'mariadb' : 'postgres';
+      const place = { engine, url: `${url}`, name: tables } as const;
+      const children = range(3).map((writer) => startFlusher(place, writer));
       const ends = await Promise.all(
         children.map(async (child) => [
           await text(child.stderr as NonNullable<ChildProcess['stderr']>),
@@ -413,23 +416,23 @@ const FLUSHES = 15;
 
 /** Adds to the counts of all tokens, in an order that differs by writer. */
 const FLUSHER = `
-  import { USAGE_ENGINES } from './test/usage/engines.ts';
-  const [engine, place, writer] = process.argv.slice(1);
-  const { store, end } = await USAGE_ENGINES.find(({ name }) => name === engine).open(place);
+  import { openStore } from './test/stores/engines.ts';
+  const [place, writer] = process.argv.slice(1);
+  const { store, close } = openStore(JSON.parse(place));
   for (let round = 0; round < ${FLUSHES}; round += 1) {
     const batch = Array.from({ length: ${FLUSHED} }, (_, index) => {
       const place = writer === '1' ? ${FLUSHED} - 1 - index : (index + round * 31) % ${FLUSHED};
       const lastUsedAt = new Date(${START} + (writer === '2' ? ${FLUSHES} - 1 - round : round));
       return { id: ('token' + place).padEnd(22, 'x'), scope: '${ORDERS}', uses: 1, lastUsedAt };
     });
-    await store.add(batch);
+    await store.usage.add(batch);
   }
-  await end();
+  await close();
 `;
 
-function startFlusher(engine: string, place: string, writer: number): ChildProcess {
+function startFlusher(place: StorePlace, writer: number): ChildProcess {
   const script = ['--input-type=module-typescript', '-e', FLUSHER];
-  const child = spawn(process.execPath, [...script, engine, place, `${writer}`], {
+  const child = spawn(process.execPath, [...script, JSON.stringify(place), `${writer}`], {
     cwd: join(import.meta.dirname, '../..'),
   });
   onTestFinished(() => void child.kill('SIGKILL'));

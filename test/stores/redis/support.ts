@@ -10,7 +10,7 @@ import {
   RedisTokenStore,
 } from '../../../src/stores/redis/index.ts';
 import { type Server, startServer } from '../../servers.ts';
-import { nodesOf } from '../lease-engines.ts';
+import { nodesOf } from '../engines.ts';
 import { newRecord } from '../support.ts';
 
 export { nodesOf };

@@ -1,18 +1,17 @@
-// Token stores over the real drivers, for tests that run several processes.
+// Stores over the real drivers, for tests that run several processes. They import this file, so it cannot use vitest.
 import { promisify } from 'node:util';
 import { Cluster, Redis } from 'ioredis';
 import { createPool } from 'mysql2';
 import pg from 'pg';
-import type { TokenStore } from '../../src/ports/token-store.ts';
+import type { EngineStore } from '../../src/ports/engine-store.ts';
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
 import { RedisTokenStore } from '../../src/stores/redis/index.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
-import { type LeaseEngine, nodesOf } from './lease-engines.ts';
 
-export type StoreEngine = LeaseEngine;
+export type StoreEngine = 'sqlite' | 'postgres' | 'mariadb' | 'redis' | 'redisCluster';
 
-/** Where tokens are stored: tables or a key prefix on a server, or a file. */
+/** Where a store is: tables or a key prefix on a server, or a file. */
 export interface StorePlace {
   readonly engine: StoreEngine;
   /** The URL of the server, or the path of the file. */
@@ -22,12 +21,12 @@ export interface StorePlace {
 }
 
 export interface OpenedStore {
-  readonly store: TokenStore;
+  readonly store: EngineStore;
   close(): Promise<void>;
 }
 
 const CONNECTIONS = 5;
-/** The machine may be busy with other tests. */
+/** Long, for busy machines: a call that is given up may still have counted, which would spoil exact sums. */
 const DEADLINE_MS = 20_000;
 
 /** Creates the tables; opening a file creates its own. */
@@ -83,4 +82,13 @@ function overRedis(client: Redis | Cluster, keyPrefix: string): OpenedStore {
       client.disconnect();
     },
   };
+}
+
+/** The addresses in the URL of a cluster. */
+export function nodesOf(url = ''): { host: string; port: number }[] {
+  const addresses = url.slice(url.indexOf('//') + 2).split(',');
+  return addresses.map((address) => {
+    const [host = '', port] = address.split(':');
+    return { host, port: Number(port) };
+  });
 }
