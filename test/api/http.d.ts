@@ -237,7 +237,7 @@ type NextGuard = <Req extends Request, Context extends object>(handler: (request
 }) => Response | Promise<Response>) => (request: Req, context: Context) => Promise<Response>;
 
 type NodeRequest = IncomingMessage & {
-  originalUrl?: string;
+  originalUrl?: string | undefined;
   body?: unknown;
 };
 

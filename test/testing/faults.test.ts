@@ -12,8 +12,8 @@ const STORES = [
 ] as const;
 
 const HARMLESS: readonly (readonly [string, StoreFault[]])[] = [
-  ['delays', [faults.delay(2)]],
-  ['duplicates', [faults.duplicate()]],
+  ['delays (further)', [faults.delay(2)]],
+  ['duplicates (further)', [faults.duplicate()]],
   ['delayed duplicates', [faults.delay(1), faults.duplicate()]],
 ];
 

@@ -74,7 +74,7 @@ describe('serve', () => {
     expect(await check(service, value)).toBe(403);
     const { stderr } = await service.stop();
     expect(stderr).toMatch(
-      /some addresses only: the gateway must name the client, .*--trust-proxy.*--client-header/,
+      /restricted to certain addresses: the gateway must name the client, .*--trust-proxy.*--client-header/,
     );
     expect(existsSync(join(data, 'leases.db'))).toBe(false);
   });

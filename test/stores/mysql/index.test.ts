@@ -157,9 +157,12 @@ const STRICT = `SET SESSION tx_isolation = 'SERIALIZABLE', SESSION innodb_snapsh
 describe.skipIf(url === undefined)('MySQL store', () => {
   const ways: [string, HostOptions][] = [
     ['with default options', {}],
-    ['over one connection', { connectionLimit: 1 }],
-    ['over a pool with unusual settings', CONTRARY],
-    ['under read committed', { first: 'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED' }],
+    ['over one connection (further)', { connectionLimit: 1 }],
+    ['over a pool with unusual settings (further)', CONTRARY],
+    [
+      'under read committed (further)',
+      { first: 'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED' },
+    ],
     ['under serializable, with strict snapshots', { first: STRICT }],
   ];
 

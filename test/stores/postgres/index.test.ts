@@ -81,10 +81,10 @@ const isolation = (level: string): PoolConfig => ({
 describe.skipIf(url === undefined)('PostgreSQL store', () => {
   const ways: [string, PoolConfig, PostgresStoreOptions][] = [
     ['with default options', {}, {}],
-    ['without prepared statements', {}, { prepare: false }],
-    ['over one connection', { max: 1 }, {}],
-    ['over a driver that reads bigint', { types: { getTypeParser: readingBigInts } }, {}],
-    ['under repeatable read', isolation('repeatable read'), {}],
+    ['without prepared statements (further)', {}, { prepare: false }],
+    ['over one connection (further)', { max: 1 }, {}],
+    ['over a driver that reads bigint (further)', { types: { getTypeParser: readingBigInts } }, {}],
+    ['under repeatable read (further)', isolation('repeatable read'), {}],
     ['under serializable', isolation('serializable'), {}],
   ];
 

@@ -42,40 +42,40 @@ const EARLIER_CLIENTS: typeof SHARED_CLIENTS = [
 
 afterAll(removeKeys);
 
-describe.each([...SHARED_CLIENTS, ...EARLIER_CLIENTS])(
-  'Redis store over $name',
-  ({ isMissing, connect: connectTo }) => {
-    let client: RedisClient;
-    beforeAll(async () => {
-      const ends: (() => void)[] = [];
-      if (!isMissing) client = await connectTo(undefined, (end) => ends.push(end));
-      return () => {
-        for (const end of ends) end();
-      };
-    });
-    const open = () => new RedisTokenStore(client, { keyPrefix: newPrefix() });
+const FURTHER: readonly string[] = ['node-redis', 'an ioredis cluster'];
+const WAYS = [...SHARED_CLIENTS, ...EARLIER_CLIENTS].map((client) => ({
+  ...client,
+  name: FURTHER.includes(client.name) ? `${client.name} (further)` : client.name,
+}));
 
-    it.skipIf(isMissing).each(storeContract)('$name', (promise) => promise.run(open));
-    it.skipIf(isMissing).each(usageContract)('usage: $name', (promise) =>
-      promise.run(() => open().usage),
-    );
-    it.skipIf(isMissing).each(leaseContract)('leases: $name', (promise) =>
-      promise.run(() => open().leases),
-    );
+describe.each(WAYS)('Redis store over $name', ({ isMissing, connect: connectTo }) => {
+  let client: RedisClient;
+  beforeAll(async () => {
+    const ends: (() => void)[] = [];
+    if (!isMissing) client = await connectTo(undefined, (end) => ends.push(end));
+    return () => {
+      for (const end of ends) end();
+    };
+  });
+  const open = () => new RedisTokenStore(client, { keyPrefix: newPrefix() });
 
-    it.skipIf(isMissing)(
-      'keeps live tokens from a process whose clock is a year fast',
-      async () => {
-        expect(await purgeByFastClock(openOver(client))).toEqual({ removed: 0, left: TOKENS });
-      },
-    );
+  it.skipIf(isMissing).each(storeContract)('$name', (promise) => promise.run(open));
+  it.skipIf(isMissing).each(usageContract)('usage: $name', (promise) =>
+    promise.run(() => open().usage),
+  );
+  it.skipIf(isMissing).each(leaseContract)('leases: $name', (promise) =>
+    promise.run(() => open().leases),
+  );
 
-    it.skipIf(isMissing)('says by the clock of the server which instants have come', async () => {
-      const store = openOver(client);
-      const now = Date.now();
-      expect(await store.hasReached(new Date(now - 60_000))).toBe(true);
-      expect(await store.hasReached(new Date(now + 60_000))).toBe(false);
-      expect(await store.hasReached(new Date(now + 365 * 86_400_000))).toBe(false);
-    });
-  },
-);
+  it.skipIf(isMissing)('keeps live tokens from a process whose clock is a year fast', async () => {
+    expect(await purgeByFastClock(openOver(client))).toEqual({ removed: 0, left: TOKENS });
+  });
+
+  it.skipIf(isMissing)('says by the clock of the server which instants have come', async () => {
+    const store = openOver(client);
+    const now = Date.now();
+    expect(await store.hasReached(new Date(now - 60_000))).toBe(true);
+    expect(await store.hasReached(new Date(now + 60_000))).toBe(false);
+    expect(await store.hasReached(new Date(now + 365 * 86_400_000))).toBe(false);
+  });
+});

@@ -49,7 +49,7 @@ describe('SQLite store in a file', () => {
   );
 });
 
-describe('SQLite store in memory', () => {
+describe('SQLite store in memory (further)', () => {
   it.each(storeContract)('$name', (promise) =>
     promise.run(() => SqliteTokenStore.open(':memory:')),
   );
@@ -61,7 +61,7 @@ describe('SQLite store over better-sqlite3', () => {
   );
 });
 
-describe('SQLite store over a handle that reads bigint', () => {
+describe('SQLite store over a handle that reads bigint (further)', () => {
   it.each(storeContract)('$name', (promise) =>
     promise.run(() =>
       SqliteTokenStore.open(opened(new DatabaseSync(':memory:', { readBigInts: true }))),

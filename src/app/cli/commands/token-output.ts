@@ -180,7 +180,7 @@ const VERDICT_REASONS: Readonly<Record<string, string>> = {
   ancestor_suspended: 'a token that it was derived from is suspended, until somebody resumes it',
   insufficient_scope: 'no scope of the token covers it',
   ancestor_insufficient: 'a token that it was derived from no longer covers it',
-  address_unknown: 'the token may be used from some addresses only: give --address',
+  address_unknown: 'the token is restricted to certain addresses: give --address',
   address_denied: 'the token may not be used from this address',
   limit_exceeded: 'the token has no use left, in total or in this window',
 };

@@ -481,7 +481,8 @@ describe('tokenwright serve', () => {
     ['TOKENWRIGHT_ACOUNTS', 'did you mean TOKENWRIGHT_ACCOUNTS?'],
     ['TOKENWRIGHT_ACCOUNT', 'did you mean TOKENWRIGHT_ACCOUNTS?'],
     ['TOKENWRIGHT_PORT', 'did you mean PORT?'],
-    ['TOKENWRIGHT_API_PORT', 'see tokenwright serve --help'],
+    ['TOKENWRIGHT_API_PORT', 'did you mean PORT?'],
+    ['TOKENWRIGHT_QUARTZ', 'see tokenwright serve --help'],
     ['TOKENWRIGHT_', 'see tokenwright serve --help'],
   ])('refuses the unknown variable %s, and creates nothing', async (name, hint) => {
     const data = join(newFolder(), 'data');

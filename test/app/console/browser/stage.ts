@@ -1,5 +1,6 @@
 // An account with tokens in every state.
 import { ScopeCatalog } from '../../../../src/scope/index.ts';
+import { MemoryTokenStore } from '../../../../src/stores/memory/index.ts';
 import { manualClock } from '../../../../src/testing/index.ts';
 import { type Opened, type OpenOptions, openConsole } from './support.ts';
 
@@ -33,6 +34,7 @@ export interface Stage extends Opened {
 export async function openStage(options: OpenOptions = {}): Promise<Stage> {
   const clock = manualClock(new Date(Date.now() - (200 * DAY + 60) * 1000));
   const service = {
+    store: new MemoryTokenStore({ clock }),
     catalog: ScopeCatalog.from(ACME),
     clock,
     limits: true,
