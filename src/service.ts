@@ -114,7 +114,7 @@ export class TokenService<out Entry extends string = string> {
    * const token = await tokens.issue({ account: 'acme', scopes, ttlSeconds: 3600 });
    * console.log(token.value); // 'acme_1k1…'
    */
-  async issue<const Asked extends string = never>(
+  issue<const Asked extends string = never>(
     input: IssueInput<AskedScope<Entry, Asked>>,
   ): Promise<IssuedToken> {
     return issue(this.#parts, input);
@@ -133,7 +133,7 @@ export class TokenService<out Entry extends string = string> {
    * @example
    * const { tokens: page, cursor } = await tokens.list({ account: 'acme', limit: 50 });
    */
-  async list<const Asked extends string = never>(
+  list<const Asked extends string = never>(
     input: ListInput<AskedScope<Entry, Asked>>,
   ): Promise<TokenPage> {
     return list(this.#parts, input);
@@ -163,11 +163,7 @@ export class TokenService<out Entry extends string = string> {
    * const token = await tokens.get('acme', id);
    * console.log(token?.state); // 'active'
    */
-  async get(
-    account: string,
-    valueOrId: string,
-    options: GetOptions = {},
-  ): Promise<Token | undefined> {
+  get(account: string, valueOrId: string, options: GetOptions = {}): Promise<Token | undefined> {
     return get(this.#parts, account, valueOrId, options);
   }
 
@@ -181,7 +177,7 @@ export class TokenService<out Entry extends string = string> {
    * const usage = await tokens.usage('acme', id);
    * const unused = usage?.scopes.filter(({ uses }) => uses === 0);
    */
-  async usage(account: string, valueOrId: string): Promise<TokenUsage | undefined> {
+  usage(account: string, valueOrId: string): Promise<TokenUsage | undefined> {
     return usageOf(this.#parts, account, valueOrId);
   }
 
@@ -202,7 +198,7 @@ export class TokenService<out Entry extends string = string> {
    *   await tokens.patch('acme', id, { removeScopes: advice.unused }, { ifVersion: 1 });
    * }
    */
-  async advise(
+  advise(
     account: string,
     valueOrId: string,
     options: AdviseOptions = {},
@@ -221,7 +217,7 @@ export class TokenService<out Entry extends string = string> {
    * const { version } = await tokens.modify('acme', id, { scopes }, { ifVersion: 1 });
    * console.log(version); // 2
    */
-  async modify<const Asked extends string = never>(
+  modify<const Asked extends string = never>(
     account: string,
     valueOrId: string,
     change: ModifyInput<AskedScope<Entry, Asked>>,
@@ -244,7 +240,7 @@ export class TokenService<out Entry extends string = string> {
    * const { diff } = await tokens.patch('acme', id, change, { dryRun: true });
    * console.log(diff?.removed); // ['POST:shop.example/orders']
    */
-  async patch<const Asked extends string = never>(
+  patch<const Asked extends string = never>(
     account: string,
     valueOrId: string,
     change: PatchInput<AskedScope<Entry, Asked>>,
@@ -264,7 +260,7 @@ export class TokenService<out Entry extends string = string> {
    * @example
    * console.log(await tokens.revoke('acme', id)); // true
    */
-  async revoke(account: string, valueOrId: string, options: RevokeOptions = {}): Promise<boolean> {
+  revoke(account: string, valueOrId: string, options: RevokeOptions = {}): Promise<boolean> {
     return revoke(this.#parts, account, valueOrId, options);
   }
 
@@ -277,7 +273,7 @@ export class TokenService<out Entry extends string = string> {
    * @example
    * console.log(await tokens.revokeAll('acme')); // 3
    */
-  async revokeAll(account: string, options: RevokeAllOptions = {}): Promise<number> {
+  revokeAll(account: string, options: RevokeAllOptions = {}): Promise<number> {
     return revokeAll(this.#parts, account, options);
   }
 
@@ -309,7 +305,7 @@ export class TokenService<out Entry extends string = string> {
    * await tokens.rotate('acme', id, { cancel: true });
    */
   rotate(account: string, valueOrId: string, options: CancelRotationOptions): Promise<Token>;
-  async rotate(
+  rotate(
     account: string,
     valueOrId: string,
     options: RotateOptions | CancelRotationOptions = {},
@@ -327,7 +323,7 @@ export class TokenService<out Entry extends string = string> {
    * const { nearest, smallest } = await tokens.explain('acme', id, need);
    * console.log(nearest?.failed, smallest); // 'method', 'POST:shop.example/orders'
    */
-  async explain(account: string, valueOrId: string, need: Need): Promise<Explanation> {
+  explain(account: string, valueOrId: string, need: Need): Promise<Explanation> {
     return explain(this.#parts, account, valueOrId, need);
   }
 
@@ -437,7 +433,7 @@ export class TokenService<out Entry extends string = string> {
    * const token = await tokens.introspect(value);
    * console.log(token?.scopes); // ['GET:shop.example/orders']
    */
-  async introspect(value: string, options: IntrospectOptions = {}): Promise<Token | undefined> {
+  introspect(value: string, options: IntrospectOptions = {}): Promise<Token | undefined> {
     return introspect(this.#parts, value, options);
   }
 
@@ -467,7 +463,7 @@ export class TokenService<out Entry extends string = string> {
    * const child = await tokens.derive(value, { scopes, ttlSeconds: 900, name: 'nightly job' });
    * console.log(child.parent); // the id of the token of `value`
    */
-  async derive<const Asked extends string = never>(
+  derive<const Asked extends string = never>(
     value: string,
     input: DeriveInput<AskedScope<Entry, Asked>>,
     options: DeriveOptions = {},
@@ -487,7 +483,7 @@ export class TokenService<out Entry extends string = string> {
    * const before = new Date(Date.now() - 90 * 86_400_000);
    * console.log(await tokens.purge({ before, limit: 10_000 })); // 417
    */
-  async purge(input: PurgeInput): Promise<number> {
+  purge(input: PurgeInput): Promise<number> {
     return purge(this.#parts, input);
   }
 
@@ -561,7 +557,7 @@ export class TokenService<out Entry extends string = string> {
    * const { resealed, unreadable } = await tokens.reseal();
    * console.log(resealed, unreadable); // 417 0
    */
-  async reseal(options: ResealOptions = {}): Promise<ResealReport> {
+  reseal(options: ResealOptions = {}): Promise<ResealReport> {
     return reseal(this.#parts, options);
   }
 
@@ -595,7 +591,7 @@ export class TokenService<out Entry extends string = string> {
    * @internal
    * @throws {TokenError} `store_unavailable`
    */
-  async isClockAhead(): Promise<boolean> {
+  isClockAhead(): Promise<boolean> {
     return isClockAhead(this.#parts);
   }
 
@@ -615,7 +611,7 @@ export class TokenService<out Entry extends string = string> {
    * const row = { account: 'ada', digest, format: 'sanctum', scopes: ['GET:shop.example/orders'] };
    * const token = await tokens.import({ ...row, expiresAt: new Date(Date.now() + 86_400_000) });
    */
-  async import(input: ImportInput): Promise<Token> {
+  import(input: ImportInput): Promise<Token> {
     return importOne(this.#parts, input);
   }
 
@@ -630,7 +626,7 @@ export class TokenService<out Entry extends string = string> {
    * const rows = [{ ...row, expiresAt: new Date(Date.now() + 86_400_000) }];
    * const { imported, skipped, refused } = await tokens.importMany(rows);
    */
-  async importMany(
+  importMany(
     rows: Iterable<ImportInput> | AsyncIterable<ImportInput>,
     options: ImportManyOptions = {},
   ): Promise<ImportReport> {

@@ -68,10 +68,15 @@ export class Lineages {
     return records.map(({ ancestors = [] }) => ancestors.map((id) => known.get(id)));
   }
 
-  /** Whether each token has not ended itself, but an ancestor of it has; see {@link hasEnded}. */
-  async areEnded(records: readonly TokenRecord[], now: number): Promise<readonly boolean[]> {
-    const lines = await this.ofAll(records, now);
-    return lines.map((ancestors, at) => hasEnded(records[at] as TokenRecord, ancestors, now));
+  /**
+   * Whether each token has not ended itself, but an ancestor of it has; see {@link hasEnded}. Nothing to wait
+   * for if none was derived.
+   */
+  areEnded(records: readonly TokenRecord[], now: number): Promise<readonly boolean[]> | undefined {
+    if (records.every(({ ancestors }) => ancestors === undefined)) return undefined;
+    return this.ofAll(records, now).then((lines) =>
+      lines.map((ancestors, at) => hasEnded(records[at] as TokenRecord, ancestors, now)),
+    );
   }
 
   /** The cached ancestors; `undefined` unless all of them are cached. */
@@ -98,7 +103,7 @@ export class Lineages {
    * that changes nothing.
    */
   within(record: TokenRecord, ancestors: Ancestors): TokenRecord {
-    return atOnce(this.withinInSteps(record, ancestors));
+    return ancestors.length === 0 ? record : atOnce(this.withinInSteps(record, ancestors));
   }
 
   /** As {@link within}, for long lists, which take longer than a turn of the event loop. */

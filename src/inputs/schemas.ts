@@ -271,7 +271,7 @@ export function strict<Shape extends z.core.$ZodShape>(
   takes = 'the options must be',
 ): z.ZodMiniObject<Shape, z.core.$strict> {
   const known = Object.keys(shape);
-  return z.strictObject(shape, {
+  const schema = z.strictObject(shape, {
     error: ({ code, path = [], input, keys }) => {
       const place = path.join('.');
       if (code === 'unrecognized_keys') return unknownMessage(keys as string[], known, place);
@@ -279,6 +279,44 @@ export function strict<Shape extends z.core.$ZodShape>(
       return `${subject} an object { ${known.join(', ')} }; got ${shown(input)}`;
     },
   });
+  const { parse } = schema._zod;
+  schema._zod.run = (payload, context) => {
+    const { value } = payload;
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+    return isObject ? readMembers(schema, payload as Members, context) : parse(payload, context);
+  };
+  return schema;
+}
+
+type Members = z.core.ParsePayload<Readonly<Record<string, unknown>>>;
+
+/** As zod does it, which also runs the schemas of absent members: that takes a microsecond of each call. */
+function readMembers(
+  inst: z.ZodMiniObject,
+  payload: Members,
+  context: z.core.ParseContextInternal,
+): z.core.ParsePayload {
+  const { value: input, issues } = payload;
+  const { shape } = inst._zod.def;
+  const read: Record<string, unknown> = {};
+  for (const name in shape) {
+    const { _zod: member } = shape[name] as z.core.$ZodType;
+    const value = input[name];
+    const isAbsent = value === undefined && member.optin === 'optional';
+    const result = isAbsent
+      ? { value, issues: [] }
+      : (member.run({ value, issues: [] }, context) as z.core.ParsePayload);
+    for (const issue of result.issues) {
+      issues.push({ ...issue, path: [name, ...(issue.path ?? [])] });
+    }
+    if (result.value !== undefined || name in input) read[name] = result.value;
+  }
+  const keys: string[] = [];
+  for (const name in input) if (!Object.hasOwn(shape, name)) keys.push(name);
+  if (keys.length > 0)
+    issues.push({ code: 'unrecognized_keys', keys, input, inst, continue: true });
+  payload.value = read;
+  return payload;
 }
 
 /**
@@ -302,27 +340,42 @@ export function readInput<Input>(schema: z.ZodMiniType<Input>, value: unknown): 
 }
 
 /** As {@link readInput}, but parses long lists of scopes in turns of the event loop first. */
-export async function readLongInput<Input>(
+export function readLongInput<Input>(
   schema: z.ZodMiniType<Input>,
   value: unknown,
-): Promise<Input> {
-  const parsed: Record<string, readonly unknown[]> = {};
-  for (const member of ['scopes', 'addScopes', 'removeScopes']) {
-    const list = longListIn(value, member);
-    // What cannot be parsed stays as it is, for the error.
-    if (list !== undefined) parsed[member] = await inTurns(parsedMembers(list, recallScope));
-  }
-  const isShort = Object.keys(parsed).length === 0;
-  return readInput(schema, isShort ? value : { ...(value as object), ...parsed });
+): Input | Promise<Input> {
+  const lists = longListsIn(value);
+  return lists === undefined ? readInput(schema, value) : readParsed(schema, value, lists);
 }
 
+type Lists = readonly (readonly [member: string, list: readonly unknown[]])[];
+
+async function readParsed<Input>(
+  schema: z.ZodMiniType<Input>,
+  value: unknown,
+  lists: Lists,
+): Promise<Input> {
+  const parsed: Record<string, readonly unknown[]> = {};
+  for (const [member, list] of lists) {
+    // What cannot be parsed stays as it is, for the error.
+    parsed[member] = await inTurns(parsedMembers(list, recallScope));
+  }
+  return readInput(schema, { ...(value as object), ...parsed });
+}
+
+const MEMBERS_WITH_SCOPES = ['scopes', 'addScopes', 'removeScopes'] as const;
+
 /** Nothing of an object with getters or of a proxy, which is read once only. */
-function longListIn(value: unknown, member: string): readonly unknown[] | undefined {
+function longListsIn(value: unknown): Lists | undefined {
   if (typeof value !== 'object' || value === null || types.isProxy(value)) return undefined;
   if (Object.getPrototypeOf(value) !== Object.prototype) return undefined;
-  const list = Object.getOwnPropertyDescriptor(value, member)?.value;
-  const isRead = Array.isArray(list) && !types.isProxy(list) && list.length <= MAX_SCOPES;
-  return isRead && isLong(list) ? list : undefined;
+  let lists: Lists | undefined;
+  for (const member of MEMBERS_WITH_SCOPES) {
+    const list = Object.getOwnPropertyDescriptor(value, member)?.value;
+    if (!Array.isArray(list) || types.isProxy(list)) continue;
+    if (isLong(list) && list.length <= MAX_SCOPES) lists = [...(lists ?? []), [member, list]];
+  }
+  return lists;
 }
 
 /**

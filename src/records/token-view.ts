@@ -4,8 +4,11 @@ import { frozenList, stateOf, type Token, type TokenRecord } from '../token/reco
 import type { UsageRecorder } from '../usage/recorder.ts';
 import { maskValue, type Values } from '../values/value.ts';
 
-/** Tells of each record whether it has not ended itself, but an ancestor of it has. */
-type AreEnded = (records: readonly TokenRecord[], now: number) => Promise<readonly boolean[]>;
+/** Tells of each record whether it has not ended itself, but an ancestor of it has; nothing if none was derived. */
+type AreEnded = (
+  records: readonly TokenRecord[],
+  now: number,
+) => Promise<readonly boolean[]> | undefined;
 
 /** Turns records into tokens as their account sees them. Emits `revealed` if these include values. */
 export class TokenView {
@@ -38,12 +41,14 @@ export class TokenView {
     const ended = this.#areEnded(records, now);
     // Built while the counts and the ancestors are being read.
     const drafts = this.#drafts(records, now);
-    const [uses, isEnded] = await Promise.all([reading, ended]);
-    for (const [at, draft] of drafts.entries()) {
-      if (isEnded[at] === true) draft.state = 'ancestor_ended';
-      if (this.usage === undefined) continue;
-      if (uses === undefined) draft.usesUnknown = true;
-      else addUse(draft, uses[at]);
+    if (reading !== undefined || ended !== undefined) {
+      const [uses, isEnded] = await Promise.all([reading, ended]);
+      for (const [at, draft] of drafts.entries()) {
+        if (isEnded?.[at] === true) draft.state = 'ancestor_ended';
+        if (this.usage === undefined) continue;
+        if (uses === undefined) draft.usesUnknown = true;
+        else addUse(draft, uses[at]);
+      }
     }
     return drafts.map(Object.freeze) as Token[];
   }

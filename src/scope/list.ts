@@ -1,7 +1,7 @@
 import { MAX_SCOPES } from './bounds.ts';
 import { describeRefused, type RefusedScope, ScopeError } from './errors.ts';
 import { isPrintable, type Scope, safeParseScope, safeToScope } from './grammar.ts';
-import { atOnce, inSteps, type Steps } from './steps.ts';
+import { atOnce, endsStep, inSteps, type Steps } from './steps.ts';
 
 /**
  * Parses a list of scopes as a caller sends it: in the given order, without duplicates.
@@ -11,30 +11,46 @@ import { atOnce, inSteps, type Steps } from './steps.ts';
  * @param readText parses one text; pass `recallScope` for texts that are likely to come again
  */
 export function parseScopes(requested: unknown, readText = safeParseScope): Scope[] {
-  return atOnce(parsingScopes(requested, readText));
+  return readAll(atOnce(readMembers(membersOf(requested), readText)));
 }
 
 /** As {@link parseScopes}, in steps. */
 export function* parsingScopes(requested: unknown, readText = safeParseScope): Steps<Scope[]> {
+  return readAll(yield* readMembers(membersOf(requested), readText));
+}
+
+function membersOf(requested: unknown): unknown[] {
   const members = toMembers(requested);
   if (members.length === 0) throw scopesRequired();
   if (members.length > MAX_SCOPES) throw tooManyScopes();
-  const { read, refused, why } = yield* readMembers(members, readText);
+  return members;
+}
+
+function readAll({ read, refused, why }: ReadMembers): Scope[] {
   if (refused.length === 0) return read;
   const all = refused.length === 1 ? '' : `${describeRefused(refused)}; the first: `;
   throw new ScopeError('scope_invalid', `scopes cannot be read: ${all}${why}`, { refused });
 }
 
-/** In steps: the scopes of a list, each once; the refused members, and what is wrong with the first. */
+/** The scopes of a list, each once; the refused members, and what is wrong with the first. */
+interface ReadMembers {
+  readonly read: Scope[];
+  readonly refused: RefusedScope[];
+  readonly why: string;
+}
+
+/** Reads the members of a list, in steps. */
 export function* readMembers(
   members: readonly unknown[],
   readText: typeof safeParseScope,
   isAllowed?: (scope: Scope) => boolean,
-): Steps<{ readonly read: Scope[]; readonly refused: RefusedScope[]; readonly why: string }> {
+): Steps<ReadMembers> {
   const read = new Map<string, Scope>();
   const refused: RefusedScope[] = [];
   let why = '';
-  yield* inSteps(members, (member, index) => {
+  // Not by `inSteps`: each token that is issued comes here.
+  for (let index = 0; index < members.length; index++) {
+    const member = members[index];
     const reading = safeToScope(member, readText);
     if (reading.ok) {
       const scope = reading.scope.toString();
@@ -46,7 +62,8 @@ export function* readMembers(
       refused.push({ scope, code, ...(suggestion && { suggestion }) });
       why ||= scope === member ? message : `${scope}: ${message}`;
     }
-  });
+    if (endsStep(index)) yield;
+  }
   return { read: [...read.values()], refused, why };
 }
 

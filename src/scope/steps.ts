@@ -20,9 +20,14 @@ export function* inSteps<Member>(
   let index = 0;
   for (const member of members) {
     take(member, index);
+    if (endsStep(index)) yield;
     index += 1;
-    if (index % MEMBERS_A_STEP === 0) yield;
   }
+}
+
+/** Whether a pause is due after the member at an index. */
+export function endsStep(index: number): boolean {
+  return index % MEMBERS_A_STEP === MEMBERS_A_STEP - 1;
 }
 
 /** The members that pass a test, in steps. */

@@ -3,22 +3,36 @@ import type { TokenRecord } from './record.ts';
 
 /** A record as a store keeps it once it is revoked: without what costs space and is not needed any more. */
 export function revoked(record: TokenRecord, at: Date): TokenRecord {
-  const { scopes: _, metadata: __, box: ___, pending, ...kept } = record;
+  return { ...record, ...revocation(record, at) };
+}
+
+/** What revoking changes in a record. */
+export function revocation(
+  { requested, pending }: Pick<TokenRecord, 'requested' | 'pending'>,
+  at: Date,
+) {
   return {
-    ...kept,
     scopes: [],
-    requested: firstRequested(record.requested),
+    requested: firstRequested(requested),
+    metadata: undefined,
+    box: undefined,
     revokedAt: new Date(at),
     ...(pending !== undefined && { pending: { ...pending, box: undefined } }),
-  };
+  } satisfies Partial<TokenRecord>;
 }
 
 /** The first requested scopes: as many as the JSON of a revoked record may hold. */
 export function firstRequested(requested: readonly string[]): readonly string[] {
+  // Nearly all lists fit.
+  if (bytesOf(requested) <= MAX_REVOKED_REQUESTED_BYTES) return requested;
   let bytes = 1;
   const count = requested.findIndex((scope) => {
-    bytes += Buffer.byteLength(JSON.stringify(scope)) + 1;
+    bytes += bytesOf(scope) + 1;
     return bytes > MAX_REVOKED_REQUESTED_BYTES;
   });
-  return count === -1 ? requested : requested.slice(0, count);
+  return requested.slice(0, count);
+}
+
+function bytesOf(value: string | readonly string[]): number {
+  return Buffer.byteLength(JSON.stringify(value));
 }

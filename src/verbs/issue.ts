@@ -8,17 +8,17 @@ import { tokenOf } from '../records/token-view.ts';
 import { askedExpiry, expiryAfter, type IssuedToken, type TokenRecord } from '../token/record.ts';
 import type { ServiceParts } from './parts.ts';
 
-/** Issues a token with the scopes of a catalog that it asks for. */
+/** Issues a token with the scopes of a catalog that it asks for, if the quotas of its account allow it. */
 export async function issue(parts: ServiceParts, input: IssueInput): Promise<IssuedToken> {
   const now = parts.now();
-  const { lifetime, issueInput } = parts.rules;
+  const { lifetime, quotas, issueInput } = parts.rules;
   const { account, scopes, name, metadata, limits, ...asked } = await readLongInput(
     issueInput,
     input,
   );
   parts.limits.check(limits);
   const expiresAt = askedExpiry(asked, now, lifetime);
-  const fields = {
+  const fields: NewRecord = {
     account,
     scopes: await expandFor(parts.catalogs, account, scopes),
     requested: scopes.map(String),
@@ -29,23 +29,10 @@ export async function issue(parts: ServiceParts, input: IssueInput): Promise<Iss
     ...(metadata !== undefined && { metadata }),
     ...(limits !== undefined && { limits }),
   };
-  return issueWithinQuota(parts, fields, now);
-}
-
-/**
- * Stores a new token if the quotas of its account allow it, and emits `issued`.
- *
- * @throws {TokenError} `too_many_scopes`, `quota_exceeded`
- */
-async function issueWithinQuota(
-  { rules, records, quotas, events }: ServiceParts,
-  fields: NewRecord,
-  now: number,
-): Promise<IssuedToken> {
-  checkSize(fields, rules.quotas);
-  const insert = () => records.insert(fields);
-  const { record, value } = await quotas.admit(holderOf(fields), now, insert);
-  events.issued(record, now);
+  checkSize(fields, quotas);
+  const insert = () => parts.records.insert(fields);
+  const { record, value } = await parts.quotas.admit({ account }, now, insert);
+  parts.events.issued(record, now);
   return Object.freeze({ ...tokenOf(record, now), value });
 }
 

@@ -42,7 +42,7 @@ interface QuotaParts {
  */
 export class QuotaKeeper {
   readonly #parts: QuotaParts;
-  /** In the order of their last use. */
+  /** In the order of their last use, once there are many. */
   readonly #holders = new Map<string, Held>();
   readonly #pruning = new Map<Held, Promise<void>>();
 
@@ -157,8 +157,10 @@ export class QuotaKeeper {
 
   #heldBy({ account, root }: QuotaHolder): Held {
     // No account has a control character.
-    const key = `${root ?? ''}\n${account}`;
+    const key = root === undefined ? account : `${root}\n${account}`;
     const known = this.#holders.get(key);
+    // Far from the bound nobody is evicted soon, so the order does not matter yet.
+    if (known !== undefined && this.#holders.size < MAX_QUOTA_HOLDERS / 2) return known;
     const { quotas } = this.#parts;
     const held = known ?? new Held({ account, ...(root !== undefined && { root }) }, quotas);
     this.#holders.delete(key);
@@ -217,8 +219,8 @@ class Held {
   }
 
   isFresh(now: number): boolean {
-    const agesMs = [Math.abs(now - this.#countedAt), performance.now() - this.#countedAtMs];
-    return Math.max(...agesMs) < QUOTA_TRUST_MS;
+    if (Math.abs(now - this.#countedAt) >= QUOTA_TRUST_MS) return false;
+    return performance.now() - this.#countedAtMs < QUOTA_TRUST_MS;
   }
 
   takePlace(now: number): boolean {

@@ -97,26 +97,27 @@ export function failureLimiter(options: FailureLimiterOptions): FailureLimiter {
   const byUser = limiters.some(([kind]) => kind === 'user');
   const networks = new KnownNetworks();
   // The handler asks three times about an attempt, and hashing its keys is most of the cost.
-  const keyed = new WeakMap<Attempt, readonly Keyed[]>();
-  const keyedFor = (attempt: Attempt): readonly Keyed[] => {
-    const known = keyed.get(attempt);
-    if (known !== undefined) return known;
+  const known = new WeakMap<Attempt, Keys>();
+  const keysOf = (attempt: Attempt): Keys => {
+    const keys = known.get(attempt);
+    if (keys !== undefined) return keys;
+    const user = byUser ? keyOf('user', attempt) : '';
     // Asked once: an attempt gets back the points that it took.
-    const isKnown = byUser && networks.has(keyOf('user', attempt), attempt.address);
-    const made = limiters
+    const isKnown = networks.has(user, attempt.address);
+    const keyed = limiters
       .filter(([kind]) => kind !== 'user' || !isKnown)
-      .map(([kind, limiter]) => ({ limiter, key: keyOf(kind, attempt) }));
-    keyed.set(attempt, made);
-    return made;
+      .map(([kind, limiter]) => ({ limiter, key: kind === 'user' ? user : keyOf(kind, attempt) }));
+    known.set(attempt, { user, keyed });
+    return { user, keyed };
   };
   const askAll = <Said>(attempt: Attempt, ask: (keyed: Keyed) => Promise<Said>) =>
-    Promise.all(keyedFor(attempt).map(ask));
+    Promise.all(keysOf(attempt).keyed.map(ask));
   return {
     waitSeconds: async (attempt) => Math.max(0, ...(await askAll(attempt, waitOf))),
     failed: async (attempt) => Math.max(0, ...(await askAll(attempt, consume))),
     succeeded: (attempt) => {
       const rewards = askAll(attempt, ({ limiter, key }) => limiter.reward(key, 1));
-      if (byUser) networks.add(keyOf('user', attempt), attempt.address);
+      if (byUser) networks.add(keysOf(attempt).user, attempt.address);
       return rewards;
     },
   };
@@ -175,6 +176,13 @@ function keyOf(kind: LimiterKind, { username, address }: Attempt): string {
   } satisfies Record<LimiterKind, string[]>;
   const text = JSON.stringify([kind, ...parts[kind]]);
   return crypto.createHash('sha256').update(text).digest('base64url');
+}
+
+/** The keys of an attempt. */
+interface Keys {
+  /** Under which the networks of the user are remembered. */
+  readonly user: string;
+  readonly keyed: readonly Keyed[];
 }
 
 /** A limiter, and the key under which it counts an attempt. */

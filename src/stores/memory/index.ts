@@ -21,7 +21,7 @@ import {
   type TokenLimits,
   type TokenRecord,
 } from '../../token/record.ts';
-import { revoked } from '../../token/revoked.ts';
+import { revocation } from '../../token/revoked.ts';
 import { bytesOfLists } from '../../token/size.ts';
 import { pendingText, readPending } from '../shared/pending.ts';
 import { scanned } from '../shared/rows.ts';
@@ -207,9 +207,19 @@ export class MemoryTokenStore implements EngineStore {
   }
 
   #revoke(stored: StoredRecord, at: Date): void {
-    const replacement = this.#pack(revoked(toRecord(stored), at));
+    const { list } = stored.requested;
+    const pending = stored.pending === undefined ? undefined : readPending(stored.pending);
+    const kept = revocation({ requested: list, pending }, at);
+    const scopes = this.#lists.take(kept.scopes);
+    const requested = this.#lists.take(kept.requested, stored.requested);
     this.#release(stored);
-    Object.assign(stored, replacement);
+    Object.assign(stored, {
+      ...kept,
+      scopes,
+      requested,
+      pending: pendingText(kept.pending),
+      revokedAt: at.getTime(),
+    });
   }
 
   #drop(dropped: ReadonlySet<StoredRecord>): PurgedRecords {
@@ -335,8 +345,13 @@ class RecordLists<Key> {
   add(key: Key | undefined, stored: StoredRecord): void {
     if (key === undefined) return;
     const list = this.#lists.get(key);
-    if (list === undefined) this.#lists.set(key, [stored]);
-    else list.splice(countBefore(list, stored.createdAt, stored.id), 0, stored);
+    if (list === undefined) {
+      this.#lists.set(key, [stored]);
+      return;
+    }
+    const at = countBefore(list, stored.createdAt, stored.id);
+    if (at === list.length) list.push(stored);
+    else list.splice(at, 0, stored);
   }
 
   remove(key: Key | undefined, stored: StoredRecord): void {
@@ -413,6 +428,7 @@ class SharedLists {
 }
 
 function isSameList(one: readonly string[], other: readonly string[]): boolean {
+  if (one === other) return true;
   return one.length === other.length && one.every((text, index) => text === other[index]);
 }
 
