@@ -283,7 +283,7 @@ export function strict<Shape extends z.core.$ZodShape>(
   schema._zod.run = (payload, context) => {
     const { value } = payload;
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isObject ? readMembers(schema, payload as Members, context) : parse(payload, context);
+    return isObject ? readObject(schema, payload as Members, context) : parse(payload, context);
   };
   return schema;
 }
@@ -291,7 +291,7 @@ export function strict<Shape extends z.core.$ZodShape>(
 type Members = z.core.ParsePayload<Readonly<Record<string, unknown>>>;
 
 /** As zod does it, which also runs the schemas of absent members: that takes a microsecond of each call. */
-function readMembers(
+function readObject(
   inst: z.ZodMiniObject,
   payload: Members,
   context: z.core.ParseContextInternal,

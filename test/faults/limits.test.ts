@@ -21,7 +21,8 @@ const WINDOWS = Number(process.env['LIMIT_WINDOWS'] ?? 3);
 const folder = mkdtempSync(join(tmpdir(), 'tokenwright-'));
 const urls = inject('servers');
 const ENGINES: readonly (readonly [StoreEngine, string | undefined])[] = [
-  ['sqlite', join(folder, 'leases.db')],
+  // In a folder of its own: leases are in a file beside that of the tokens.
+  ['sqlite', join(mkdtempSync(join(folder, 'sqlite-')), 'tokens.db')],
   ['postgres', urls.postgres],
   ['mariadb', urls.mariadb],
   ['redis', urls.redis],
