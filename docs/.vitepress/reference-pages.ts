@@ -98,8 +98,10 @@ export interface Whole {
   readonly address: string;
   readonly text: string;
   readonly areas: readonly Area[];
-  /** The file in `src` that defines an export. */
+  /** The file in `src` that defines a name. */
   fileOf(name: string): string;
+  /** Whether the name can be imported; other types are shown because exports are made of them. */
+  isExported(name: string): boolean;
 }
 
 interface Section {
@@ -107,6 +109,8 @@ interface Section {
   readonly text: string;
   readonly page: string;
 }
+
+const NOT_EXPORTED = '*A part of other types, with no export of its own.*';
 
 /** The pages of all entries, by their file. Links between them lead to where a name is now. */
 export function pagesOf(wholes: readonly Whole[]): ReadonlyMap<string, string> {
@@ -184,20 +188,22 @@ function firstSentence(text: string): string {
   return (plain.split(/(?<=\.)\s/)[0] ?? '').replaceAll('|', '\\|');
 }
 
-/** What can be called comes first, then classes, then types. */
-function sectionsOf({ page, text, areas, fileOf }: Whole): Section[] {
+/** What can be called comes first, then classes, then types, then types that are parts of others. */
+function sectionsOf({ page, text, areas, fileOf, isExported }: Whole): Section[] {
   const parts = text.split(/\n(?:\*\*\*\n+)?(?=## \w)/).slice(1);
-  const rank = (part: string) => {
+  const rank = ({ name, text: part }: Section) => {
+    if (!isExported(name)) return 3;
     if (/^## [a-z]\w*\(/.test(part)) return 0;
     return part.includes('\n### Constructors\n') ? 1 : 2;
   };
   return parts
-    .map((part) => {
+    .map((part): Section => {
       const name = /^## (\w+)/.exec(part)?.[1] ?? '';
       const area = areas.find(({ files }) => files.test(fileOf(name)));
-      return { name, text: part, page: area === undefined ? page : `${page}-${area.name}` };
+      const body = isExported(name) ? part : part.replace('\n', `\n\n${NOT_EXPORTED}\n`);
+      return { name, text: body, page: area === undefined ? page : `${page}-${area.name}` };
     })
-    .sort((a, b) => rank(a.text) - rank(b.text));
+    .sort((a, b) => rank(a) - rank(b));
 }
 
 /** Where each heading of a long page is now, by the address that the plugin gave it. */

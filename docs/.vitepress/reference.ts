@@ -1,6 +1,14 @@
 // Writes the reference, pages by entry and area, from the docstrings. Fails on any warning.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { Application } from 'typedoc';
+import {
+  Application,
+  type Context,
+  Converter,
+  makeRecursiveVisitor,
+  type Reflection,
+  ReflectionKind,
+  type SomeType,
+} from 'typedoc';
 import { load as markdownPlugin } from 'typedoc-plugin-markdown';
 import ts from 'typescript';
 import tsup from '../../tsup.config.ts';
@@ -27,6 +35,24 @@ const ABOUT: Readonly<Record<string, string>> = {
   mysql: 'the store on MySQL and MariaDB',
   redis: 'the store on Redis and Redis Cluster',
 };
+
+/** Halves of types that are shown as a whole, or that nobody need write down. */
+const SHOWN_AS_A_WHOLE = new Set([
+  'BaseEvent',
+  'BaseFinding',
+  'TokenScopedEvent',
+  'Apart',
+  'Canonical',
+  'PatternOf',
+  'CheckedEntries',
+  'Known',
+  'Knowing',
+  'Meeting',
+  'Scopes',
+  'Phrase',
+  'Plural',
+  'Translation',
+]);
 
 /** Options of the plugin are none of TypeDoc's own types. */
 const markdown = {
@@ -61,25 +87,12 @@ const app = await Application.bootstrapWithPlugins({
   sort: ['source-order'],
   kindSortOrder: ['Class', 'Function', 'Variable', 'Interface', 'TypeAlias'],
   validation: { notExported: true, invalidLink: true, notDocumented: false },
-  // Halves of types that are shown as a whole, or that nobody need write down.
-  intentionallyNotExported: [
-    'BaseEvent',
-    'BaseFinding',
-    'TokenScopedEvent',
-    'Apart',
-    'Canonical',
-    'PatternOf',
-    'CheckedEntries',
-    'CatalogOf',
-    'Known',
-    'Knowing',
-    'Meeting',
-    'Scopes',
-    'Phrase',
-    'Plural',
-    'Translation',
-  ],
+  intentionallyNotExported: [...SHOWN_AS_A_WHOLE],
 });
+
+/** The file in `src` of each type that is shown although it has no export. */
+const parts = new Map<string, string>();
+app.converter.on(Converter.EVENT_RESOLVE_BEGIN, addParts, -1);
 
 // Of the sources alone: tests and examples are checked elsewhere.
 const { options } = ts.parseJsonConfigFileContent(
@@ -115,7 +128,8 @@ const wholes = Object.keys(entry).map((name): Whole => {
     address: addressOf(page),
     text: withErrorLinks(withAnchors(`${page}.md`, pages.get(`${page}.md`) as string)),
     areas: AREAS[name] ?? [],
-    fileOf: (exported) => files.get(exported) ?? '',
+    fileOf: (shown) => files.get(shown) ?? parts.get(shown) ?? '',
+    isExported: (shown) => files.has(shown),
   };
 });
 for (const [page, text] of pagesOf(wholes)) {
@@ -123,6 +137,55 @@ for (const [page, text] of pagesOf(wholes)) {
 }
 writeFileSync(`${out}/index.md`, homeOf(wholes));
 if (app.logger.hasErrors() || app.logger.hasWarnings()) process.exit(1);
+
+/** Adds to each entry the types that its exports are made of and that have no export of their own. */
+function addParts(context: Context): void {
+  const { project, converter } = context;
+  context.setActiveProgram(program);
+  const seen = new Set<Reflection>();
+  for (;;) {
+    const next = Object.values(project.reflections).filter((reflection) => !seen.has(reflection));
+    if (next.length === 0) break;
+    for (const reflection of next) {
+      seen.add(reflection);
+      for (const symbol of partsOf(reflection)) {
+        const entered = context.withScope(moduleOf(reflection));
+        if (project.getReflectionFromSymbolId(context.createSymbolId(symbol)) === undefined) {
+          converter.convertSymbol(entered, symbol);
+          parts.set(symbol.name, fileOf(symbol));
+        }
+      }
+    }
+  }
+  context.setActiveProgram(undefined);
+}
+
+/** The types of our own that a parameter, member or result names and that are nowhere in the reference. */
+function partsOf(reflection: Reflection): ts.Symbol[] {
+  const found: ts.Symbol[] = [];
+  const visitor = makeRecursiveVisitor({
+    reference: ({ reflection: known, symbolId }) => {
+      if (known !== undefined || symbolId === undefined) return;
+      const source = program.getSourceFile(symbolId.fileName ?? '');
+      if (source === undefined || !source.fileName.startsWith(`${root}src/`)) return;
+      const statement = source.statements.find(
+        (each): each is ts.InterfaceDeclaration | ts.TypeAliasDeclaration =>
+          (ts.isInterfaceDeclaration(each) || ts.isTypeAliasDeclaration(each)) &&
+          each.name.text === symbolId.qualifiedName,
+      );
+      const symbol = statement && program.getTypeChecker().getSymbolAtLocation(statement.name);
+      if (symbol !== undefined && !SHOWN_AS_A_WHOLE.has(symbol.name)) found.push(symbol);
+    },
+  });
+  if ('type' in reflection) (reflection.type as SomeType | undefined)?.visit(visitor);
+  return found;
+}
+
+function moduleOf(reflection: Reflection): Reflection {
+  return reflection.kindOf(ReflectionKind.Module)
+    ? reflection
+    : moduleOf(reflection.parent as Reflection);
+}
 
 /** The file in `src` that defines each export of an entry. */
 function filesOf(name: string): ReadonlyMap<string, string> {
@@ -132,10 +195,13 @@ function filesOf(name: string): ReadonlyMap<string, string> {
   return new Map(
     checker.getExportsOfModule(module).map((symbol) => {
       const isAlias = (symbol.flags & ts.SymbolFlags.Alias) !== 0;
-      const [made] = (isAlias ? checker.getAliasedSymbol(symbol) : symbol).declarations ?? [];
-      return [symbol.name, made?.getSourceFile().fileName.slice(`${root}src/`.length) ?? ''];
+      return [symbol.name, fileOf(isAlias ? checker.getAliasedSymbol(symbol) : symbol)];
     }),
   );
+}
+
+function fileOf({ declarations }: ts.Symbol): string {
+  return declarations?.[0]?.getSourceFile().fileName.slice(`${root}src/`.length) ?? '';
 }
 
 /**

@@ -1,6 +1,6 @@
 // A process that makes the calls of its parent to a service with derived tokens, one after the other.
 // Argument: the place of its store as JSON.
-import { isTokenError, type TokenErrorCode } from '../../src/errors.ts';
+import { isTokenError, type TokenError } from '../../src/errors.ts';
 import { type Process, processOn } from '../service/lineage-schedules.ts';
 import { openStore } from './engines.ts';
 

@@ -80,7 +80,7 @@ describe('roundedNumberIn', () => {
         if (found?.[0] === '0') return;
         expect(found).toEqual(isExact ? undefined : ['1', 'n']);
       }),
-      runs(),
+      { ...runs(), examples: [[7809862796844229000n, '{}']] },
     );
   });
 });
