@@ -390,6 +390,8 @@ describe.skipIf(!isInstalled('redis')).each(CLIENTS)('Redis usage, over %s', (_,
 
     await server.restart();
     await vi.waitFor(() => store.add([use(TWO)]), WITHIN);
+    // Reads have another connection.
+    await vi.waitFor(() => store.read([ONE]), WITHIN);
     expect([await countOf(store), await countOf(store, TWO)]).toEqual([1, 1]);
   });
 
@@ -474,7 +476,7 @@ describe.skipIf(!isInstalled('redis')).each(SHARED_CLIENTS.slice(2))(
 
       for (const server of lost) await server.restart();
       await vi.waitFor(() => store.add(waiting), { timeout: 25_000, interval: 100 });
-      const usages = await store.read(ids);
+      const usages = await vi.waitFor(() => store.read(ids), WITHIN);
       expect(usages.map((usage) => usage?.scopes[0]?.uses)).toEqual(ids.map(() => 1));
     }, 90_000);
   },
