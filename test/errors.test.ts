@@ -34,7 +34,7 @@ describe('docsUrl', () => {
     const [file = '', anchor] = path.split('#');
 
     expect(existsSync(join(ROOT, file))).toBe(true);
-    expect(manifest.files.some((shipped: string) => matchesGlob(file, shipped))).toBe(true);
+    expect(manifest.files.some((shipped: string) => matchesGlob(`/${file}`, shipped))).toBe(true);
     expect(PAGE).toContain(` {#${anchor}}\n`);
   });
 

@@ -71,7 +71,7 @@ const INNER_DOORS: readonly RegExp[] = [
   /^bounds\.ts$/,
   // What people write is read, refused and answered in the words of the library.
   /^(?:scope|text|time)\//,
-  /^(?:inputs\/(?:instant|schemas|scope-hints)|limits\/addresses)\.ts$/,
+  /^(?:inputs\/(?:instant|once|schemas|scope-hints)|limits\/addresses)\.ts$/,
   // The pages of the server are sent as the answers of the token handler are.
   /^http\/(?:errors|public-file|request|responses|node\/(?:listener|sending|turns))\.ts$/,
   // The page and the commands call the service with one client, and read what it writes.

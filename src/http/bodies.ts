@@ -3,6 +3,7 @@ import * as z from 'zod/mini';
 import { MAX_METADATA_BYTES, MAX_NAME_LENGTH, MAX_SCOPES } from '../bounds.ts';
 import { isTokenError, type TokenError } from '../errors.ts';
 import { INSTANT_SCHEMA, parseInstant } from '../inputs/instant.ts';
+import { once } from '../inputs/once.ts';
 import {
   described,
   fields,
@@ -15,11 +16,11 @@ import {
 import { type Names, renamed, shown } from '../text/wording.ts';
 import type { Lifetime } from '../token/record.ts';
 import { HttpError } from './errors.ts';
-import { type Json, LIMITS_SCHEMA, once } from './wire.ts';
+import { type Json, LIMITS_SCHEMA } from './wire.ts';
 
 // Descriptions and `meta` are for the OpenAPI document.
 const scopes = once(() =>
-  fields.scopes.check(
+  fields.scopes().check(
     z.meta({
       type: 'array',
       items: { $ref: '#/components/schemas/Scope' },
@@ -31,7 +32,7 @@ const scopes = once(() =>
 );
 
 const name = once(() =>
-  fields.name.check(
+  fields.name().check(
     z.meta({
       type: 'string',
       minLength: 1,
@@ -43,7 +44,7 @@ const name = once(() =>
 );
 
 const metadata = once(() =>
-  fields.metadata.check(
+  fields.metadata().check(
     z.meta({
       type: 'object',
       additionalProperties: true,
@@ -53,7 +54,7 @@ const metadata = once(() =>
 );
 
 const limits = once(() =>
-  fields.limits.check(
+  fields.limits().check(
     z.meta({
       ...LIMITS_SCHEMA,
       description: 'From where and how often the token may be used. Replaced whole.',
@@ -111,7 +112,7 @@ function readInstantText(value: unknown): Date | undefined {
 }
 
 function expiresIn({ maxSeconds }: Lifetime): z.ZodMiniType<number> {
-  return fields.expiresIn.check(
+  return fields.expiresIn().check(
     z.meta({
       anyOf: [
         { type: 'integer', minimum: 1, maximum: maxSeconds },
@@ -196,7 +197,7 @@ function patchBody(duration: z.ZodMiniType): z.ZodMiniObject {
       limits: z.optional(z.nullable(limits())),
       suspended: z.optional(
         described(
-          fields.suspended,
+          fields.suspended(),
           '`true` refuses the token until `false`; nothing else about it changes.',
         ),
       ),
@@ -220,21 +221,21 @@ const rotateBody = once(() =>
     {
       activate: z.optional(
         described(
-          fields.activate,
+          fields.activate(),
           'Both values work until the new one is used. Without it, the old one ends now.',
         ),
       ),
       graceSeconds: z.optional(
-        described(fields.graceSeconds, 'How long the old value lives on after that.'),
+        described(fields.graceSeconds(), 'How long the old value lives on after that.'),
       ),
       endDerived: z.optional(
         described(
-          fields.endDerived,
+          fields.endDerived(),
           'After a leak: also revokes all tokens that were derived from this one.',
         ),
       ),
       cancel: z.optional(
-        described(fields.cancel, 'Drops a new value that has not been used, and makes none.'),
+        described(fields.cancel(), 'Drops a new value that has not been used, and makes none.'),
       ),
     },
     {

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod/mini';
+import { once } from '../inputs/once.ts';
 import { checkOptions, readBy, strict } from '../inputs/schemas.ts';
 import { AddressBlocks, parseAddress, readBlock } from '../limits/addresses.ts';
 import { readAddress, showBriefly } from './address.ts';
@@ -48,7 +49,7 @@ export interface ForwardedAddressOptions {
 export function forwardedAddress(
   options: ForwardedAddressOptions,
 ): (request: GuardedRequest) => string | undefined {
-  const { proxies, header = 'X-Forwarded-For' } = checkOptions(forwardedOptions, options);
+  const { proxies, header = 'X-Forwarded-For' } = checkOptions(forwardedOptions(), options);
   const trusted = new AddressBlocks(proxies);
   const name = header.toLowerCase();
   const read = name === 'forwarded' ? clientsInForwarded : clientsInList;
@@ -173,11 +174,13 @@ function faultOfProxies(list: unknown, blocks: string[]): string | undefined {
   return undefined;
 }
 
-const forwardedOptions = strict({
-  proxies: proxiesField(),
-  header: z.optional(
-    z
-      .string({ error: HEADER_RULE })
-      .check(z.regex(/^[A-Za-z0-9-]{1,100}$/, { error: HEADER_RULE })),
-  ),
-});
+const forwardedOptions = once(() =>
+  strict({
+    proxies: proxiesField(),
+    header: z.optional(
+      z
+        .string({ error: HEADER_RULE })
+        .check(z.regex(/^[A-Za-z0-9-]{1,100}$/, { error: HEADER_RULE })),
+    ),
+  }),
+);

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { MAX_TIMEOUT_MS } from '../bounds.ts';
+import { once } from '../inputs/once.ts';
 import { callback, strict, wholeNumber } from '../inputs/schemas.ts';
 import type { TokenService } from '../service.ts';
 import type { Authenticate } from './sign-in/basic-auth.ts';
@@ -104,55 +105,59 @@ function flag(name: string) {
   return z.optional(z.boolean({ error: `${name} must be true or false` }));
 }
 
-export const handlerOptions = strict({
-  tokens: z.custom<TokenService>((value) => value instanceof Object && 'issue' in value, {
-    error: 'tokens must be a TokenService',
-  }),
-  authenticate: z.optional(
-    callback<Authenticate>(
-      'authenticate must be a function, such as fixedAccounts([{ username, password }])',
+function mountPath() {
+  return z.string({ error: 'basePath must be a text such as "/auth"' }).check(
+    z.regex(/^(?:\/[A-Za-z0-9\-._~]+)*$/, {
+      error: 'basePath must begin with "/" and not end with one, such as "/auth"',
+    }),
+  );
+}
+
+export const handlerOptions = once(() =>
+  strict({
+    tokens: z.custom<TokenService>((value) => value instanceof Object && 'issue' in value, {
+      error: 'tokens must be a TokenService',
+    }),
+    authenticate: z.optional(
+      callback<Authenticate>(
+        'authenticate must be a function, such as fixedAccounts([{ username, password }])',
+      ),
     ),
-  ),
-  session: z.optional(
-    callback<SessionAccount>(
-      'session must be a function that returns the account of a request, or null',
+    session: z.optional(
+      callback<SessionAccount>(
+        'session must be a function that returns the account of a request, or null',
+      ),
     ),
-  ),
-  basePath: z.optional(
-    z.string({ error: 'basePath must be a text such as "/auth"' }).check(
-      z.regex(/^(?:\/[A-Za-z0-9\-._~]+)*$/, {
-        error: 'basePath must begin with "/" and not end with one, such as "/auth"',
+    basePath: z.optional(mountPath()),
+    acceptLegacyBody: flag('acceptLegacyBody'),
+    pathTokens: z.optional(
+      z.enum(['any', 'id-only'], { error: 'pathTokens must be "any" or "id-only"' }),
+    ),
+    introspection: z.optional(
+      strict({
+        authenticate: callback<Authenticate>(
+          'introspection.authenticate must be a function, for credentials of resource servers',
+        ),
       }),
     ),
-  ),
-  acceptLegacyBody: flag('acceptLegacyBody'),
-  pathTokens: z.optional(
-    z.enum(['any', 'id-only'], { error: 'pathTokens must be "any" or "id-only"' }),
-  ),
-  introspection: z.optional(
-    strict({
-      authenticate: callback<Authenticate>(
-        'introspection.authenticate must be a function, for credentials of resource servers',
-      ),
-    }),
-  ),
-  revocation: flag('revocation'),
-  derivation: flag('derivation'),
-  docs: flag('docs'),
-  maxBodyBytes: z.optional(wholeNumber(1, Number.MAX_SAFE_INTEGER, 'maxBodyBytes')),
-  bodyTimeoutMs: z.optional(wholeNumber(1, MAX_TIMEOUT_MS, 'bodyTimeoutMs')),
-  sendTimeoutMs: z.optional(wholeNumber(1, MAX_TIMEOUT_MS, 'sendTimeoutMs')),
-  maxInFlight: z.optional(wholeNumber(1, Number.MAX_SAFE_INTEGER, 'maxInFlight')),
-  limiter: z.optional(
-    z.custom<FailureLimiter>(isFailureLimiter, {
-      error: 'limiter must have waitSeconds, failed and succeeded, as failureLimiter(…) gives',
-    }),
-  ),
-  clientAddress: z.optional(
-    callback<(request: Request) => string | undefined>(
-      'clientAddress must be a function, such as remoteAddress',
+    revocation: flag('revocation'),
+    derivation: flag('derivation'),
+    docs: flag('docs'),
+    maxBodyBytes: z.optional(wholeNumber(1, Number.MAX_SAFE_INTEGER, 'maxBodyBytes')),
+    bodyTimeoutMs: z.optional(wholeNumber(1, MAX_TIMEOUT_MS, 'bodyTimeoutMs')),
+    sendTimeoutMs: z.optional(wholeNumber(1, MAX_TIMEOUT_MS, 'sendTimeoutMs')),
+    maxInFlight: z.optional(wholeNumber(1, Number.MAX_SAFE_INTEGER, 'maxInFlight')),
+    limiter: z.optional(
+      z.custom<FailureLimiter>(isFailureLimiter, {
+        error: 'limiter must have waitSeconds, failed and succeeded, as failureLimiter(…) gives',
+      }),
     ),
-  ),
-  onSignIn: z.optional(callback<(signIn: SignIn) => void>('onSignIn must be a function')),
-  onError: z.optional(callback<(error: unknown) => void>('onError must be a function')),
-});
+    clientAddress: z.optional(
+      callback<(request: Request) => string | undefined>(
+        'clientAddress must be a function, such as remoteAddress',
+      ),
+    ),
+    onSignIn: z.optional(callback<(signIn: SignIn) => void>('onSignIn must be a function')),
+    onError: z.optional(callback<(error: unknown) => void>('onError must be a function')),
+  }),
+);

@@ -8,6 +8,7 @@ import {
 } from '../bounds.ts';
 import { invalidOptions, isTokenError, type TokenError } from '../errors.ts';
 import { notify } from '../events.ts';
+import { once } from '../inputs/once.ts';
 import { checkOptions } from '../inputs/schemas.ts';
 import { SpacedTurns } from '../time/deadline.ts';
 import { ID_LENGTH, isId } from '../token/id.ts';
@@ -34,7 +35,6 @@ import { fail, type HttpResponse, type WholeResponse } from './responses.ts';
 import { allRoutes, type Route } from './routes.ts';
 import { type Caller, SignIns } from './sign-in/sign-in.ts';
 import { type Party, Reservation, Slots } from './slots.ts';
-import { once } from './wire.ts';
 
 /** Milliseconds for a whole form. @bound */
 export const FORM_TIMEOUT_MS = 2000;
@@ -143,7 +143,7 @@ class HttpHandler {
   readonly #onError: (error: unknown) => void;
 
   constructor(options: TokenHandlerOptions) {
-    const read = checkOptions(handlerOptions, options);
+    const read = checkOptions(handlerOptions(), options);
     if (read.authenticate === undefined && read.session === undefined) throw missingSignIn();
     this.basePath = read.basePath ?? '';
     this.#acceptValues = read.pathTokens !== 'id-only';

@@ -1,12 +1,13 @@
 import * as z from 'zod/mini';
 import { MAX_REVIEWED_DAYS, MAX_WIRE_PAGE_TOKENS } from '../bounds.ts';
 import { isTokenError } from '../errors.ts';
+import { once } from '../inputs/once.ts';
 import { described, fields, readInput } from '../inputs/schemas.ts';
 import type { ListInput } from '../inputs/types.ts';
 import { misspelledName } from '../scope/nearest.ts';
 import { shownName } from '../text/wording.ts';
 import { HttpError } from './errors.ts';
-import { ID_PATTERN, once } from './wire.ts';
+import { ID_PATTERN } from './wire.ts';
 
 /** The query of a list, with the names of the service. */
 export type Filter = Omit<ListInput, 'account' | 'maxBytes' | 'scope'> & {
@@ -22,12 +23,12 @@ export const QUERIES = {
         'Only tokens that have to do with each of these scopes; empty for all. `scope[]` and `scope[0]` are other names of it.',
       ),
       match: parameter(
-        fields.match,
+        fields.match(),
         '`overlaps`: can touch something of it; `covers`: may do all of it; `exact`: holds it.',
       ),
       state: z.optional(
         described(
-          fields.state,
+          fields.state(),
           'Only tokens in this state; `all` for those in any, and without it the active ones. A revoked token is listed until it is purged.',
         ).check(z.meta({ default: 'active' })),
       ),
@@ -36,7 +37,7 @@ export const QUERIES = {
         'Only tokens whose name contains this, in upper or lower case; empty for all.',
       ),
       parent: z.optional(
-        fields.parent.check(
+        fields.parent().check(
           z.meta({
             type: 'string',
             pattern: ID_PATTERN,
@@ -48,13 +49,13 @@ export const QUERIES = {
         numberText('limit', MAX_WIRE_PAGE_TOKENS),
         'The most tokens on a page; 10 000 without `limit` and `cursor`. A page also ends at 1 MiB of scopes, metadata and limits.',
       ),
-      cursor: parameter(fields.cursor, 'The `cursor` of the page before.'),
+      cursor: parameter(fields.cursor(), 'The `cursor` of the page before.'),
     }),
   ),
   get: once(() =>
     z.object({
       state: parameter(
-        fields.state,
+        fields.state(),
         'Only if the token is in this state; without it, in any but `revoked`.',
       ),
     }),
@@ -92,7 +93,7 @@ export const QUERIES = {
       ),
       secretOlderThanDays: days('secretOlderThanDays', 'How old a value is; 180 without it.'),
       cursor: parameter(
-        fields.cursor,
+        fields.cursor(),
         'The `cursor` of the page before, for the same other parameters.',
       ),
     }),

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { MAX_COUNTED_DESCENDANTS, MAX_LIMIT_ADDRESSES, MAX_RATE_SECONDS } from '../bounds.ts';
+import { once } from '../inputs/once.ts';
 import { OTHER_SCOPES } from '../ports/usage-store.ts';
 import { isId } from '../token/id.ts';
 import { readMetadata } from '../token/metadata.ts';
@@ -21,15 +22,6 @@ import type { BroadReason, TokenFinding } from '../usage/findings.ts';
 
 /** A JSON Schema, or another part of the OpenAPI document. */
 export type Json = Readonly<Record<string, unknown>>;
-
-/** Makes something when it is first asked for. */
-export function once<Made>(make: () => Made): () => Made {
-  let made: Made | undefined;
-  return () => {
-    made ??= make();
-    return made;
-  };
-}
 
 /** Beyond what the service sends: a server that answers in its place must not fill a terminal. */
 const MAX_SENT_SCOPE_LENGTH = 4096;

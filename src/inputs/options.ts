@@ -32,6 +32,7 @@ import { type Clock, systemClock } from '../time/clock.ts';
 import type { Lifetime } from '../token/record.ts';
 import type { ForeignFormat } from '../values/foreign.ts';
 import type { KeyOptions } from '../values/keys.ts';
+import { once } from './once.ts';
 import { callback, checkOptions, readOption, strict, wholeNumber } from './schemas.ts';
 
 /** How a {@link TokenService} works. */
@@ -208,7 +209,7 @@ interface ReadOptions {
  * @throws {TokenError} `invalid_options`, naming the option and what it should be, never its value
  */
 export function readOptions(options: unknown): ReadOptions {
-  const read = checkOptions(serviceOptions, options);
+  const read = checkOptions(serviceOptions(), options);
   const { store, keys, prefix, catalog, clock, reveal, lifetime, cache, quotas } = read;
   const { deadlineMs, usage, limits, onEvent } = read;
   const engine: Partial<EngineStore> = store;
@@ -257,71 +258,85 @@ const STORE_METHODS = [
   'prune',
 ] as const satisfies readonly (keyof TokenStore)[];
 
-const serviceOptions = strict({
-  store: z.custom<TokenStore>((value) => hasMethods<TokenStore>(value, ...STORE_METHODS), {
-    error: 'store must be a TokenStore, such as new MemoryTokenStore()',
-  }),
-  keys: z.custom<readonly KeyOptions[]>(Array.isArray, {
-    error: 'keys must be a list of at least one key, as [generateKey()]',
-  }),
-  prefix: z.string({ error: 'prefix must be a text such as "acme"' }),
-  foreign: z.optional(
-    z.custom<readonly ForeignFormat[]>(Array.isArray, {
-      error: 'foreign must be a list of formats, as [formats.sanctum()]',
+const serviceOptions = once(() => strict({ ...partOptions(), ...ruleOptions() }));
+
+/** What a service is made of. */
+function partOptions() {
+  return {
+    store: z.custom<TokenStore>((value) => hasMethods<TokenStore>(value, ...STORE_METHODS), {
+      error: 'store must be a TokenStore, such as new MemoryTokenStore()',
     }),
-  ),
-  catalog: z.optional(
-    z.custom<CatalogOption>((value) => typeof value === 'function' || isCatalog(value), {
-      error: 'catalog must be a ScopeCatalog, or a function that gives an account its ScopeCatalog',
+    keys: z.custom<readonly KeyOptions[]>(Array.isArray, {
+      error: 'keys must be a list of at least one key, as [generateKey()]',
     }),
-  ),
-  clock: z.optional(
-    z.custom<Clock>((value) => hasMethods<Clock>(value, 'now'), {
-      error: 'clock must be an object with a method now(): Date',
-    }),
-  ),
-  reveal: z.optional(z.enum(['once', 'always'], { error: 'reveal must be "once" or "always"' })),
-  lifetime: z.optional(
-    strict({
-      defaultSeconds: z.optional(wholeNumber(1, MAX_LIFETIME_SECONDS, 'lifetime.defaultSeconds')),
-      maxSeconds: z.optional(wholeNumber(1, MAX_LIFETIME_SECONDS, 'lifetime.maxSeconds')),
-    }),
-  ),
-  cache: z.optional(
-    strict({
-      maxStaleMs: z.optional(wholeNumber(0, MAX_STALE_MS, 'cache.maxStaleMs')),
-      maxEntries: z.optional(wholeNumber(1, MAX_CACHE_ENTRIES, 'cache.maxEntries')),
-      maxBytes: z.optional(wholeNumber(MIN_CACHE_BYTES, MAX_CACHE_BYTES, 'cache.maxBytes')),
-    }),
-  ),
-  usage: switchOr({
-    store: z.optional(
-      z.custom<UsageStore>(isUsageStore, {
-        error: 'usage.store must be a UsageStore, such as new MemoryTokenStore().usage',
+    prefix: z.string({ error: 'prefix must be a text such as "acme"' }),
+    foreign: z.optional(
+      z.custom<readonly ForeignFormat[]>(Array.isArray, {
+        error: 'foreign must be a list of formats, as [formats.sanctum()]',
       }),
     ),
-    flushMs: z.optional(wholeNumber(MIN_FLUSH_MS, MAX_FLUSH_MS, 'usage.flushMs')),
-  }),
-  limits: switchOr({
-    store: z.optional(
-      z.custom<LeaseStore>(isLeaseStore, {
-        error: 'limits.store must be a LeaseStore, such as new MemoryTokenStore().leases',
+    catalog: z.optional(
+      z.custom<CatalogOption>((value) => typeof value === 'function' || isCatalog(value), {
+        error:
+          'catalog must be a ScopeCatalog, or a function that gives an account its ScopeCatalog',
       }),
     ),
-  }),
-  quotas: z.optional(
-    strict({
-      tokensPerAccount: z.optional(
-        wholeNumber(1, MAX_TOKENS_PER_ACCOUNT, 'quotas.tokensPerAccount'),
+    clock: z.optional(
+      z.custom<Clock>((value) => hasMethods<Clock>(value, 'now'), {
+        error: 'clock must be an object with a method now(): Date',
+      }),
+    ),
+  };
+}
+
+/** How it behaves. */
+function ruleOptions() {
+  return {
+    reveal: z.optional(z.enum(['once', 'always'], { error: 'reveal must be "once" or "always"' })),
+    lifetime: z.optional(
+      strict({
+        defaultSeconds: z.optional(wholeNumber(1, MAX_LIFETIME_SECONDS, 'lifetime.defaultSeconds')),
+        maxSeconds: z.optional(wholeNumber(1, MAX_LIFETIME_SECONDS, 'lifetime.maxSeconds')),
+      }),
+    ),
+    cache: z.optional(
+      strict({
+        maxStaleMs: z.optional(wholeNumber(0, MAX_STALE_MS, 'cache.maxStaleMs')),
+        maxEntries: z.optional(wholeNumber(1, MAX_CACHE_ENTRIES, 'cache.maxEntries')),
+        maxBytes: z.optional(wholeNumber(MIN_CACHE_BYTES, MAX_CACHE_BYTES, 'cache.maxBytes')),
+      }),
+    ),
+    usage: switchOr({
+      store: z.optional(
+        z.custom<UsageStore>(isUsageStore, {
+          error: 'usage.store must be a UsageStore, such as new MemoryTokenStore().usage',
+        }),
       ),
-      endedPerAccount: z.optional(wholeNumber(1, MAX_ENDED_PER_ACCOUNT, 'quotas.endedPerAccount')),
-      derivedPerRoot: z.optional(wholeNumber(1, MAX_DERIVED_PER_ROOT, 'quotas.derivedPerRoot')),
-      scopesPerToken: z.optional(wholeNumber(1, MAX_SCOPES, 'quotas.scopesPerToken')),
+      flushMs: z.optional(wholeNumber(MIN_FLUSH_MS, MAX_FLUSH_MS, 'usage.flushMs')),
     }),
-  ),
-  deadlineMs: z.optional(wholeNumber(1, MAX_DEADLINE_MS, 'deadlineMs')),
-  onEvent: z.optional(callback<(event: TokenEvent) => void>('onEvent must be a function')),
-});
+    limits: switchOr({
+      store: z.optional(
+        z.custom<LeaseStore>(isLeaseStore, {
+          error: 'limits.store must be a LeaseStore, such as new MemoryTokenStore().leases',
+        }),
+      ),
+    }),
+    quotas: z.optional(
+      strict({
+        tokensPerAccount: z.optional(
+          wholeNumber(1, MAX_TOKENS_PER_ACCOUNT, 'quotas.tokensPerAccount'),
+        ),
+        endedPerAccount: z.optional(
+          wholeNumber(1, MAX_ENDED_PER_ACCOUNT, 'quotas.endedPerAccount'),
+        ),
+        derivedPerRoot: z.optional(wholeNumber(1, MAX_DERIVED_PER_ROOT, 'quotas.derivedPerRoot')),
+        scopesPerToken: z.optional(wholeNumber(1, MAX_SCOPES, 'quotas.scopesPerToken')),
+      }),
+    ),
+    deadlineMs: z.optional(wholeNumber(1, MAX_DEADLINE_MS, 'deadlineMs')),
+    onEvent: z.optional(callback<(event: TokenEvent) => void>('onEvent must be a function')),
+  };
+}
 
 /** An optional object: `true` stands for one without members, and `false` for none. */
 function switchOr<Shape extends z.core.$ZodShape>(shape: Shape) {

@@ -1,4 +1,3 @@
-import { types } from 'node:util';
 import * as z from 'zod/mini';
 import {
   MAX_ACCOUNT_BYTES,
@@ -39,6 +38,7 @@ import {
 } from '../token/record.ts';
 import { isLong } from '../token/size.ts';
 import { readDigest } from '../values/foreign.ts';
+import { once } from './once.ts';
 import { ofMember, toTokenError } from './scope-refusals.ts';
 import type {
   DeriveInput,
@@ -62,199 +62,245 @@ interface Sent {
 
 /** The rules of members that several inputs share, in the library and on the wire. */
 export const fields = {
-  account: z.custom<string>(isAccount, { error: ({ input }) => accountMessage(input) }),
-  scopes: scopesField(),
-  scope: scopeFilterField(),
-  name: z.custom<string>(isName, { error: ({ input }) => nameMessage(input) }),
-  metadata: metadataField(),
-  match: z.enum(['overlaps', 'covers', 'exact'], {
-    error: got('match must be "overlaps", "covers" or "exact"'),
-  }),
-  state: z.enum(LISTED_STATES, {
-    error: got('state must be "active", "suspended", "expired", "revoked" or "all"'),
-  }),
-  parent: z.custom<TokenId>(isId, {
-    error: got('parent must be the id of a token, 22 characters of 0-9, A-Z and a-z'),
-  }),
-  cursor: z.string({ error: got('cursor must be one that an earlier page gave') }),
-  graceSeconds: secondsField('graceSeconds', 0, MAX_LIFETIME_SECONDS),
-  activate: z.literal('first-use', { error: got('activate must be "first-use"') }),
-  cancel: z.literal(true, { error: got('cancel must be true') }),
-  endDerived: z.boolean({ error: got('endDerived must be true or false') }),
-  expiresIn: durationField('expiresIn'),
-  suspended: z.boolean({ error: got('suspended must be true or false') }),
-  limits: limitsField(),
-  ifVersion: numberField('ifVersion', 1, Number.MAX_SAFE_INTEGER),
+  account: once(() => z.custom<string>(isAccount, { error: ({ input }) => accountMessage(input) })),
+  scopes: once(scopesField),
+  scope: once(scopeFilterField),
+  name: once(() => z.custom<string>(isName, { error: ({ input }) => nameMessage(input) })),
+  metadata: once(metadataField),
+  match: once(() =>
+    z.enum(['overlaps', 'covers', 'exact'], {
+      error: got('match must be "overlaps", "covers" or "exact"'),
+    }),
+  ),
+  state: once(() =>
+    z.enum(LISTED_STATES, {
+      error: got('state must be "active", "suspended", "expired", "revoked" or "all"'),
+    }),
+  ),
+  parent: once(() =>
+    z.custom<TokenId>(isId, {
+      error: got('parent must be the id of a token, 22 characters of 0-9, A-Z and a-z'),
+    }),
+  ),
+  cursor: once(() => z.string({ error: got('cursor must be one that an earlier page gave') })),
+  graceSeconds: once(() => secondsField('graceSeconds', 0, MAX_LIFETIME_SECONDS)),
+  activate: once(() => z.literal('first-use', { error: got('activate must be "first-use"') })),
+  cancel: once(() => z.literal(true, { error: got('cancel must be true') })),
+  endDerived: once(() => z.boolean({ error: got('endDerived must be true or false') })),
+  expiresIn: once(() => durationField('expiresIn')),
+  suspended: once(() => z.boolean({ error: got('suspended must be true or false') })),
+  limits: once(limitsField),
+  ifVersion: once(() => numberField('ifVersion', 1, Number.MAX_SAFE_INTEGER)),
 };
 
-export const listInput = strict(
-  {
-    account: fields.account,
-    scope: z.optional(fields.scope),
-    match: z.optional(fields.match),
-    state: z.optional(fields.state),
-    name: z.optional(fields.name),
-    parent: z.optional(fields.parent),
-    limit: z.optional(numberField('limit', 1, MAX_PAGE_TOKENS)),
-    maxBytes: z.optional(numberField('maxBytes', 1, MAX_RECORD_BYTES)),
-    cursor: z.optional(fields.cursor),
-  },
-  'list takes',
+export const listInput = once(() =>
+  strict(
+    {
+      account: fields.account(),
+      scope: z.optional(fields.scope()),
+      match: z.optional(fields.match()),
+      state: z.optional(fields.state()),
+      name: z.optional(fields.name()),
+      parent: z.optional(fields.parent()),
+      limit: z.optional(numberField('limit', 1, MAX_PAGE_TOKENS)),
+      maxBytes: z.optional(numberField('maxBytes', 1, MAX_RECORD_BYTES)),
+      cursor: z.optional(fields.cursor()),
+    },
+    'list takes',
+  ),
 );
 
-export const getOptions = strict({ state: z.optional(fields.state) });
+export const getOptions = once(() => strict({ state: z.optional(fields.state()) }));
 
-export const modifyInput = strict(
-  {
-    scopes: fields.scopes,
-    expiresIn: z.optional(fields.expiresIn),
-    expiresAt: z.optional(dateField('expiresAt')),
-    limits: z.optional(z.nullable(fields.limits)),
-  },
-  'modify takes',
+export const modifyInput = once(() =>
+  strict(
+    {
+      scopes: fields.scopes(),
+      expiresIn: z.optional(fields.expiresIn()),
+      expiresAt: z.optional(dateField('expiresAt')),
+      limits: z.optional(z.nullable(fields.limits())),
+    },
+    'modify takes',
+  ),
 );
 
-export const patchInput = strict(
-  {
-    scopes: z.optional(fields.scopes),
-    addScopes: z.optional(fields.scopes),
-    removeScopes: z.optional(fields.scopes),
-    expiresIn: z.optional(fields.expiresIn),
-    expiresAt: z.optional(dateField('expiresAt')),
-    name: z.optional(z.nullable(fields.name)),
-    metadata: z.optional(z.nullable(fields.metadata)),
-    suspended: z.optional(fields.suspended),
-    limits: z.optional(z.nullable(fields.limits)),
-  },
-  'patch takes',
+export const patchInput = once(() =>
+  strict(
+    {
+      scopes: z.optional(fields.scopes()),
+      addScopes: z.optional(fields.scopes()),
+      removeScopes: z.optional(fields.scopes()),
+      expiresIn: z.optional(fields.expiresIn()),
+      expiresAt: z.optional(dateField('expiresAt')),
+      name: z.optional(z.nullable(fields.name())),
+      metadata: z.optional(z.nullable(fields.metadata())),
+      suspended: z.optional(fields.suspended()),
+      limits: z.optional(z.nullable(fields.limits())),
+    },
+    'patch takes',
+  ),
 );
 
-export const changeOptions = strict({
-  ifVersion: z.optional(fields.ifVersion),
-  dryRun: z.optional(z.boolean({ error: got('dryRun must be true or false') })),
-});
+export const changeOptions = once(() =>
+  strict({
+    ifVersion: z.optional(fields.ifVersion()),
+    dryRun: z.optional(z.boolean({ error: got('dryRun must be true or false') })),
+  }),
+);
 
-export const revokeOptions = strict({
-  ifVersion: z.optional(fields.ifVersion),
-  descendants: z.optional(z.boolean({ error: got('descendants must be true or false') })),
-});
+export const revokeOptions = once(() =>
+  strict({
+    ifVersion: z.optional(fields.ifVersion()),
+    descendants: z.optional(z.boolean({ error: got('descendants must be true or false') })),
+  }),
+);
 
-export const revokeAllOptions = strict({
-  onProgress: z.optional(callback<(progress: number) => void>('onProgress must be a function')),
-});
+export const revokeAllOptions = once(() =>
+  strict({
+    onProgress: z.optional(callback<(progress: number) => void>('onProgress must be a function')),
+  }),
+);
 
-export const rotateOptions = strict({
-  activate: z.optional(fields.activate),
-  graceSeconds: z.optional(fields.graceSeconds),
-  cancel: z.optional(fields.cancel),
-  endDerived: z.optional(fields.endDerived),
-  ifVersion: z.optional(fields.ifVersion),
-});
+export const rotateOptions = once(() =>
+  strict({
+    activate: z.optional(fields.activate()),
+    graceSeconds: z.optional(fields.graceSeconds()),
+    cancel: z.optional(fields.cancel()),
+    endDerived: z.optional(fields.endDerived()),
+    ifVersion: z.optional(fields.ifVersion()),
+  }),
+);
 
-const address = z.optional(z.string({ error: got('address must be an IP address as a text') }));
+const address = once(() =>
+  z.optional(z.string({ error: got('address must be an IP address as a text') })),
+);
 
-export const verifyOptions = strict({
-  fresh: z.optional(z.boolean({ error: got('fresh must be true or false') })),
-  address,
-});
+export const verifyOptions = once(() =>
+  strict({
+    fresh: z.optional(z.boolean({ error: got('fresh must be true or false') })),
+    address: address(),
+  }),
+);
 
-export const verifySyncOptions = strict({ address });
+export const verifySyncOptions = once(() => strict({ address: address() }));
 
-export const introspectOptions = strict({
-  countsAsUse: z.optional(z.boolean({ error: got('countsAsUse must be true or false') })),
-  includeSuspended: z.optional(z.boolean({ error: got('includeSuspended must be true or false') })),
-  address,
-});
+export const introspectOptions = once(() =>
+  strict({
+    countsAsUse: z.optional(z.boolean({ error: got('countsAsUse must be true or false') })),
+    includeSuspended: z.optional(
+      z.boolean({ error: got('includeSuspended must be true or false') }),
+    ),
+    address: address(),
+  }),
+);
 
-export const adviseOptions = strict({ unusedForDays: z.optional(daysField('unusedForDays')) });
+export const adviseOptions = once(() =>
+  strict({ unusedForDays: z.optional(daysField('unusedForDays')) }),
+);
 
-const reviewDays = {
+const reviewDays = once(() => ({
   unusedForDays: z.optional(daysField('unusedForDays')),
   expiringWithinDays: z.optional(daysField('expiringWithinDays')),
   secretOlderThanDays: z.optional(daysField('secretOlderThanDays')),
-};
+}));
 
-export const reviewPageInput = strict(
-  { account: fields.account, ...reviewDays, cursor: z.optional(fields.cursor) },
-  'reviewPage takes',
-);
-
-export const reviewInput = strict(
-  {
-    account: z.optional(fields.account),
-    ...reviewDays,
-    onProgress: z.optional(callback<(progress: number) => void>('onProgress must be a function')),
-  },
-  'review takes',
-);
-
-export const resealOptions = strict({
-  onProgress: z.optional(
-    callback<(progress: ResealReport) => void>('onProgress must be a function'),
+export const reviewPageInput = once(() =>
+  strict(
+    { account: fields.account(), ...reviewDays(), cursor: z.optional(fields.cursor()) },
+    'reviewPage takes',
   ),
-});
+);
 
-export const upkeepOptions = strict({
-  purgeAfterDays: z.optional(daysField('purgeAfterDays')),
-  everyMs: z.optional(numberField('everyMs', MIN_UPKEEP_MS, MAX_UPKEEP_MS)),
-});
+export const reviewInput = once(() =>
+  strict(
+    {
+      account: z.optional(fields.account()),
+      ...reviewDays(),
+      onProgress: z.optional(callback<(progress: number) => void>('onProgress must be a function')),
+    },
+    'review takes',
+  ),
+);
 
-export const purgeInput = strict(
-  {
-    before: dateField('before'),
-    limit: z.optional(numberField('limit', 1, MAX_PURGED)),
-  },
-  'purge takes',
+export const resealOptions = once(() =>
+  strict({
+    onProgress: z.optional(
+      callback<(progress: ResealReport) => void>('onProgress must be a function'),
+    ),
+  }),
+);
+
+export const upkeepOptions = once(() =>
+  strict({
+    purgeAfterDays: z.optional(daysField('purgeAfterDays')),
+    everyMs: z.optional(numberField('everyMs', MIN_UPKEEP_MS, MAX_UPKEEP_MS)),
+  }),
+);
+
+export const purgeInput = once(() =>
+  strict(
+    {
+      before: dateField('before'),
+      limit: z.optional(numberField('limit', 1, MAX_PURGED)),
+    },
+    'purge takes',
+  ),
 );
 
 /** The input of `issue`, with the lifetimes of this service. */
-export function issueInput(lifetime: Lifetime): z.ZodMiniType<Read<IssueInput>> {
-  return strict({ account: fields.account, ...newTokenFields(lifetime) }, 'issue takes');
+export function issueInput(lifetime: Lifetime): () => z.ZodMiniType<Read<IssueInput>> {
+  return once(() =>
+    strict({ account: fields.account(), ...newTokenFields(lifetime) }, 'issue takes'),
+  );
 }
 
 /** The input of `derive`, with the lifetimes of this service. */
-export function deriveInput(lifetime: Lifetime): z.ZodMiniType<Read<DeriveInput>> {
-  return strict(newTokenFields(lifetime), 'derive takes');
+export function deriveInput(lifetime: Lifetime): () => z.ZodMiniType<Read<DeriveInput>> {
+  return once(() => strict(newTokenFields(lifetime), 'derive takes'));
 }
 
 function newTokenFields({ maxSeconds }: Lifetime) {
   return {
-    scopes: fields.scopes,
+    scopes: fields.scopes(),
     ttlSeconds: z.optional(secondsField('ttlSeconds', 1, maxSeconds)),
-    expiresIn: z.optional(fields.expiresIn),
+    expiresIn: z.optional(fields.expiresIn()),
     expiresAt: z.optional(dateField('expiresAt')),
-    name: z.optional(fields.name),
-    metadata: z.optional(fields.metadata),
-    limits: z.optional(fields.limits),
+    name: z.optional(fields.name()),
+    metadata: z.optional(fields.metadata()),
+    limits: z.optional(fields.limits()),
   };
 }
 
 /** The input of `import`. */
-export const importInput: z.ZodMiniType<Read<ImportInput>> = strict(
-  {
-    account: fields.account,
-    digest: readBy((value, refuse) => {
-      const digest = readDigest(value);
-      return typeof digest === 'string' ? refuse(digest) : digest;
-    }),
-    format: z.string({ error: 'format must be the name of a format, such as "sanctum"' }),
-    scopes: fields.scopes,
-    expiresAt: dateField('expiresAt'),
-    createdAt: z.optional(dateField('createdAt')),
-    name: z.optional(fields.name),
-    metadata: z.optional(fields.metadata),
-    suspended: z.optional(fields.suspended),
-  },
-  'import takes',
+export const importInput: () => z.ZodMiniType<Read<ImportInput>> = once(() =>
+  strict(
+    {
+      account: fields.account(),
+      digest: readBy((value, refuse) => {
+        const digest = readDigest(value);
+        return typeof digest === 'string' ? refuse(digest) : digest;
+      }),
+      format: z.string({ error: 'format must be the name of a format, such as "sanctum"' }),
+      scopes: fields.scopes(),
+      expiresAt: dateField('expiresAt'),
+      createdAt: z.optional(dateField('createdAt')),
+      name: z.optional(fields.name()),
+      metadata: z.optional(fields.metadata()),
+      suspended: z.optional(fields.suspended()),
+    },
+    'import takes',
+  ),
 );
 
-export const importManyOptions = strict({
-  dryRun: z.optional(z.boolean({ error: got('dryRun must be true or false') })),
-  onRefused: z.optional(callback<(refused: RefusedRow) => void>('onRefused must be a function')),
-  onProgress: z.optional(
-    callback<(progress: ImportReport) => void>('onProgress must be a function'),
-  ),
-});
+export const importManyOptions = once(() =>
+  strict({
+    dryRun: z.optional(z.boolean({ error: got('dryRun must be true or false') })),
+    onRefused: z.optional(callback<(refused: RefusedRow) => void>('onRefused must be a function')),
+    onProgress: z.optional(
+      callback<(progress: ImportReport) => void>('onProgress must be a function'),
+    ),
+  }),
+);
 
 /** A whole number of seconds. */
 export function secondsField(name: string, min: number, max: number): z.ZodMiniType<number> {
@@ -365,14 +411,19 @@ async function readParsed<Input>(
 
 const MEMBERS_WITH_SCOPES = ['scopes', 'addScopes', 'removeScopes'] as const;
 
+/** Imported as a module, `node:util` would load half of Node. */
+function isProxy(value: unknown): boolean {
+  return process.getBuiltinModule('node:util').types.isProxy(value);
+}
+
 /** Nothing of an object with getters or of a proxy, which is read once only. */
 function longListsIn(value: unknown): Lists | undefined {
-  if (typeof value !== 'object' || value === null || types.isProxy(value)) return undefined;
+  if (typeof value !== 'object' || value === null || isProxy(value)) return undefined;
   if (Object.getPrototypeOf(value) !== Object.prototype) return undefined;
   let lists: Lists | undefined;
   for (const member of MEMBERS_WITH_SCOPES) {
     const list = Object.getOwnPropertyDescriptor(value, member)?.value;
-    if (!Array.isArray(list) || types.isProxy(list)) continue;
+    if (!Array.isArray(list) || isProxy(list)) continue;
     if (isLong(list) && list.length <= MAX_SCOPES) lists = [...(lists ?? []), [member, list]];
   }
   return lists;

@@ -36,9 +36,9 @@ export async function modify(
   const now = parts.now();
   const { lifetime, quotas } = parts.rules;
   const owner = readAccount(account);
-  const { scopes, limits, ...times } = await readLongInput(modifyInput, change);
+  const { scopes, limits, ...times } = await readLongInput(modifyInput(), change);
   parts.limits.check(limits);
-  const conditions = readInput(changeOptions, options);
+  const conditions = readInput(changeOptions(), options);
   const expiry = askedExpiry(times, now, lifetime);
   const granted = await expandFor(parts.catalogs, owner, scopes);
   const expiresAt = expiry ?? expiryAfter(now, lifetime.defaultSeconds);
@@ -63,8 +63,8 @@ export async function patch(
   const now = parts.now();
   const { lifetime, quotas } = parts.rules;
   const owner = readAccount(account);
-  const asked = await readLongInput(patchInput, change);
-  const conditions = readInput(changeOptions, options);
+  const asked = await readLongInput(patchInput(), change);
+  const conditions = readInput(changeOptions(), options);
   checkPatch(asked);
   parts.limits.check(asked.limits);
   const expiresAt = askedExpiry(asked, now, lifetime);

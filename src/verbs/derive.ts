@@ -27,8 +27,8 @@ export async function derive(
 ): Promise<IssuedToken> {
   const now = parts.now();
   const { lifetime, deriveInput } = parts.rules;
-  const { scopes, name, metadata, limits, ...asked } = await readLongInput(deriveInput, input);
-  const call = { now, address: readInput(verifySyncOptions, options).address };
+  const { scopes, name, metadata, limits, ...asked } = await readLongInput(deriveInput(), input);
+  const call = { now, address: readInput(verifySyncOptions(), options).address };
   const expiresAt = askedExpiry(asked, now, lifetime) ?? expiryAfter(now, lifetime.defaultSeconds);
   parts.limits.check(limits);
   const live = await parts.decider.requireLive(value, call);

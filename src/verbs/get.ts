@@ -12,7 +12,7 @@ export async function get(
 ): Promise<Token | undefined> {
   const now = clock();
   const owner = readAccount(account);
-  const { state } = readInput(getOptions, options);
+  const { state } = readInput(getOptions(), options);
   const record = await records.find(owner, valueOrId, now, state);
   return record && (await view.withUses([record], now))[0];
 }

@@ -34,7 +34,7 @@ export async function importMany(
   rows: Iterable<ImportInput> | AsyncIterable<ImportInput>,
   options: ImportManyOptions,
 ): Promise<ImportReport> {
-  return new Importer(parts, parts.now()).many(rows, readInput(importManyOptions, options));
+  return new Importer(parts, parts.now()).many(rows, readInput(importManyOptions(), options));
 }
 
 class Importer {
@@ -91,7 +91,7 @@ class Importer {
 
   async #read(input: ImportInput): Promise<TokenRecord> {
     const { rules, catalogs, values } = this.#parts;
-    const read = readInput<Read<ImportInput>>(rules.importInput, input);
+    const read = readInput<Read<ImportInput>>(rules.importInput(), input);
     const { account, digest, format, scopes, expiresAt, createdAt, name, metadata } = read;
     if (!values.formats.includes(format)) throw unknownFormat(values.formats);
     const record = {

@@ -9,5 +9,5 @@ export async function introspect(
   value: string,
   options: IntrospectOptions,
 ): Promise<Token | undefined> {
-  return decider.introspect(value, clock(), readInput(introspectOptions, options));
+  return decider.introspect(value, clock(), readInput(introspectOptions(), options));
 }

@@ -13,7 +13,7 @@ export async function issue(parts: ServiceParts, input: IssueInput): Promise<Iss
   const now = parts.now();
   const { lifetime, quotas, issueInput } = parts.rules;
   const { account, scopes, name, metadata, limits, ...asked } = await readLongInput(
-    issueInput,
+    issueInput(),
     input,
   );
   parts.limits.check(limits);

@@ -12,7 +12,7 @@ export async function list(
   input: ListInput,
 ): Promise<TokenPage> {
   const now = clock();
-  const query = readInput<Read<ListInput>>(listInput as z.ZodMiniType<Read<ListInput>>, input);
+  const query = readInput<Read<ListInput>>(listInput() as z.ZodMiniType<Read<ListInput>>, input);
   const { account, scope = [], match = 'overlaps', limit = DEFAULT_PAGE_TOKENS } = query;
   const { maxBytes = MAX_RECORD_BYTES, state = 'active', name, parent, cursor: given } = query;
   // Left out if all have their defaults, so that cursors of earlier versions stay valid.

@@ -28,9 +28,9 @@ export interface ServiceParts {
   readonly rules: {
     readonly lifetime: Lifetime;
     readonly quotas: Quotas;
-    readonly issueInput: z.ZodMiniType<Read<IssueInput>>;
-    readonly deriveInput: z.ZodMiniType<Read<DeriveInput>>;
-    readonly importInput: z.ZodMiniType<Read<ImportInput>>;
+    readonly issueInput: () => z.ZodMiniType<Read<IssueInput>>;
+    readonly deriveInput: () => z.ZodMiniType<Read<DeriveInput>>;
+    readonly importInput: () => z.ZodMiniType<Read<ImportInput>>;
   };
   readonly ring: KeyRing;
   /** This instant, in milliseconds since 1970. */

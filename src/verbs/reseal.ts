@@ -26,7 +26,7 @@ export async function reseal(
   { store, ring }: Pick<ServiceParts, 'store' | 'ring'>,
   options: ResealOptions,
 ): Promise<ResealReport> {
-  const { onProgress } = readInput(resealOptions, options);
+  const { onProgress } = readInput(resealOptions(), options);
   // Throws before anything is read.
   void ring.active;
   let report: ResealReport = { records: 0, resealed: 0, unreadable: 0, missed: 0 };

@@ -55,7 +55,7 @@ export class Reviews {
   /** Reviews all tokens in one pass, some at a time. The same token may come twice. */
   async *all(asked: ReviewInput): AsyncGenerator<TokenFinding, void, undefined> {
     const now = this.#parts.now();
-    const input = readInput(reviewInput, asked);
+    const input = readInput(reviewInput(), asked);
     const { account, onProgress } = input;
     const context = { ages: agesOf(input), now, turns: this.#turns };
     const { store } = this.#parts;
@@ -77,7 +77,7 @@ export class Reviews {
   async page(asked: ReviewPageInput): Promise<FindingPage> {
     const { store, ring } = this.#parts;
     const now = this.#parts.now();
-    const { account, cursor, ...input } = readInput(reviewPageInput, asked);
+    const { account, cursor, ...input } = readInput(reviewPageInput(), asked);
     const ages = agesOf(input);
     const query = JSON.stringify(['review', account, ages]);
     const start = cursor === undefined ? undefined : readCursor(ring, cursor, query);

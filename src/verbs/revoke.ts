@@ -17,7 +17,7 @@ export async function revoke(
   const { records, events } = parts;
   const now = parts.now();
   const owner = readAccount(account);
-  const { ifVersion, descendants = false } = readInput(revokeOptions, options);
+  const { ifVersion, descendants = false } = readInput(revokeOptions(), options);
   const state = descendants ? 'all' : undefined;
   const found = state && (await records.find(owner, valueOrId, now, state));
   const token = await records.revoke(owner, valueOrId, now, ifVersion);
@@ -34,7 +34,7 @@ export async function revokeAll(
 ): Promise<number> {
   const now = clock();
   const owner = readAccount(account);
-  const { onProgress } = readInput(revokeAllOptions, options);
+  const { onProgress } = readInput(revokeAllOptions(), options);
   return inBatches((limit) => records.revokeSome(owner, now, limit), {
     size: REVOKE_BATCH,
     slowMs: store.deadlineMs / 2,

@@ -13,7 +13,7 @@ export async function rotate(
 ): Promise<Token> {
   const now = parts.now();
   const owner = readAccount(account);
-  const input = readInput(rotateOptions, options);
+  const input = readInput(rotateOptions(), options);
   const { token, record } = await parts.rotations.rotate(owner, valueOrId, input, now);
   if (input.cancel === true) return token;
   if (input.endDerived === true) await endDescendants(parts, record, now);

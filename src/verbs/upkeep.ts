@@ -35,7 +35,7 @@ export interface Upkeep {
 /** Removes records that ended before an instant, and says how many. */
 export async function purge(parts: ServiceParts, input: PurgeInput): Promise<number> {
   const now = parts.now();
-  const { before, limit } = readInput(purgeInput, input);
+  const { before, limit } = readInput(purgeInput(), input);
   if (before.getTime() > now) {
     const message = 'before must not be later than now';
     throw new TokenError('invalid_request', message, { member: 'before' });
@@ -65,7 +65,7 @@ export function upkeep(parts: ServiceParts, options: UpkeepOptions): Upkeep {
       'upkeep works in the background, and not in a transaction: call it on the service itself';
     throw new TokenError('invalid_request', message);
   }
-  const { purgeAfterDays = 90, everyMs = DEFAULT_UPKEEP_MS } = readInput(upkeepOptions, options);
+  const { purgeAfterDays = 90, everyMs = DEFAULT_UPKEEP_MS } = readInput(upkeepOptions(), options);
   const { now: clock, events, evidence } = parts;
   let isDoubted = false;
   const rounds = new UpkeepRounds(async (signal) => {

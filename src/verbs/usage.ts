@@ -31,7 +31,7 @@ export async function advise(
 ): Promise<TokenAdvice | undefined> {
   const now = clock();
   const owner = readAccount(account);
-  const { unusedForDays = 30 } = readInput(adviseOptions, options);
+  const { unusedForDays = 30 } = readInput(adviseOptions(), options);
   const { usage } = view;
   if (usage === undefined) throw usageIsOff();
   const record = await records.find(owner, valueOrId, now);

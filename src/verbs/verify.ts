@@ -18,7 +18,7 @@ export function verify(
   options: VerifyOptions | undefined,
 ): Decided {
   const now = clock();
-  const { fresh, address } = options === undefined ? {} : readInput(verifyOptions, options);
+  const { fresh, address } = options === undefined ? {} : readInput(verifyOptions(), options);
   const source = fresh === true ? 'store' : 'any';
   return decider.decide(value, need, { now, source, address }) as Decided;
 }
@@ -31,7 +31,7 @@ export function verifySync(
   options: VerifySyncOptions | undefined,
 ): Verdict | undefined {
   if (catalogs.arePerAccount) return undefined;
-  const { address } = options === undefined ? {} : readInput(verifySyncOptions, options);
+  const { address } = options === undefined ? {} : readInput(verifySyncOptions(), options);
   const call = { now: clock(), source: 'cache', address } as const;
   return decider.decide(value, need, call) as Verdict | undefined;
 }

@@ -3,6 +3,7 @@ import * as z from 'zod/mini';
 import { type PublicFile, pageFiles, publicHandler } from '../../http/public-file.ts';
 import type { HttpRequest } from '../../http/request.ts';
 import { COMMON_HEADERS, type WholeResponse } from '../../http/responses.ts';
+import { once } from '../../inputs/once.ts';
 import { checkOptions, readBy, strict } from '../../inputs/schemas.ts';
 import { shown } from '../../text/wording.ts';
 import { type Asset, pageAssets } from './assets.ts';
@@ -14,7 +15,7 @@ const FORMS = ['zero', 'one', 'two', 'few', 'many', 'other'];
 const MAX_TEXT_LENGTH = 2000;
 
 /** Accepts any part of a translation. Errors name the text that is wrong. */
-const translation = groupSchema(ENGLISH_TEXTS, 'texts') as z.ZodMiniType<ConsoleTexts>;
+const translation = once(() => groupSchema(ENGLISH_TEXTS, 'texts') as z.ZodMiniType<ConsoleTexts>);
 
 function groupSchema(texts: TextGroup, place: string): z.ZodMiniType {
   const members = Object.entries(texts).map(([key, text]): [string, z.ZodMiniType] => {
@@ -120,7 +121,7 @@ const { file, immutable } = pageFiles(
  * app.use('/console', toNodeListener(page)); // Express
  */
 export function tokenConsole(options: TokenConsoleOptions): TokenConsole {
-  const given = checkOptions<TokenConsoleOptions>(schema, options);
+  const given = checkOptions<TokenConsoleOptions>(schema(), options);
   return Object.assign(publicHandler(answersOf(given)), { basePath: given.basePath });
 }
 
@@ -233,27 +234,29 @@ const label = (name: string) =>
       .check(z.maxLength(100, { error: `${name} must be a text of 1 to 100 characters` })),
   );
 
-const schema = strict({
-  basePath: z.string({ error: 'basePath must be a path such as "/console"' }).check(
-    z.regex(/^(?:\/[A-Za-z0-9\-._~]+)+$/, {
-      error: 'basePath must begin with "/" and not end with one, such as "/console"',
-    }),
-  ),
-  api: z.string({ error: 'api must be the path of the token service, such as "/auth"' }).check(
-    z.regex(/^\/?$|^(?:\/[A-Za-z0-9\-._~]+)+$/, {
-      error: 'api must begin with "/" and not end with one, such as "/auth"; "/" is the root',
-    }),
-  ),
-  title: label('title'),
-  brand: label('brand'),
-  texts: z.optional(translation),
-  language: z.optional(
-    z.custom<string>(isLanguage, {
-      error: 'language must be a language tag such as "de" or "pt-BR"',
-    }),
-  ),
-  direction: z.optional(z.enum(['ltr', 'rtl'], { error: 'direction must be "ltr" or "rtl"' })),
-});
+const schema = once(() =>
+  strict({
+    basePath: z.string({ error: 'basePath must be a path such as "/console"' }).check(
+      z.regex(/^(?:\/[A-Za-z0-9\-._~]+)+$/, {
+        error: 'basePath must begin with "/" and not end with one, such as "/console"',
+      }),
+    ),
+    api: z.string({ error: 'api must be the path of the token service, such as "/auth"' }).check(
+      z.regex(/^\/?$|^(?:\/[A-Za-z0-9\-._~]+)+$/, {
+        error: 'api must begin with "/" and not end with one, such as "/auth"; "/" is the root',
+      }),
+    ),
+    title: label('title'),
+    brand: label('brand'),
+    texts: z.optional(translation()),
+    language: z.optional(
+      z.custom<string>(isLanguage, {
+        error: 'language must be a language tag such as "de" or "pt-BR"',
+      }),
+    ),
+    direction: z.optional(z.enum(['ltr', 'rtl'], { error: 'direction must be "ltr" or "rtl"' })),
+  }),
+);
 
 function isLanguage(value: unknown): boolean {
   try {

@@ -3,6 +3,7 @@ import * as z from 'zod/mini';
 import type { Need } from '../../access/need.ts';
 import { isTokenError, TokenError } from '../../errors.ts';
 import { notify } from '../../events.ts';
+import { once } from '../../inputs/once.ts';
 import { callback, checkOptions, strict } from '../../inputs/schemas.ts';
 import { isSegment } from '../../scope/grammar.ts';
 import {
@@ -198,7 +199,7 @@ class Guard {
   readonly #errors: ErrorReporter;
 
   constructor(options: BearerGuardOptions) {
-    const read = checkOptions(guardOptions, options);
+    const read = checkOptions(guardOptions(), options);
     const { tokens, domain, catalog, rootName, realm, clientAddress, onRefusal, onError } = read;
     this.#tokens = tokens;
     this.#domain = domain;
@@ -452,37 +453,41 @@ function domainMessage(domain: unknown): string {
   return /:\d{1,5}$/.test(domain) ? `${rule}; without a port` : rule;
 }
 
-const guardOptions = strict({
-  tokens: z.custom<BearerGuardOptions['tokens']>(
-    (value) => value instanceof Object && 'verify' in value && 'verifySync' in value,
-    { error: 'tokens must be a TokenService' },
-  ),
-  domain: z.custom<string>(
-    (value) => readRequest({ method: 'GET', domain: value as string, target: '/a' }).ok,
-    { error: ({ input }) => domainMessage(input) },
-  ),
-  catalog: z.optional(
-    z.custom<ScopeCatalog>((value) => value instanceof Object && 'readRequest' in value, {
-      error: 'catalog must be a ScopeCatalog, as of catalogFromOpenApi',
-    }),
-  ),
-  rootName: z.optional(
-    z.custom<string>((value) => typeof value === 'string' && isSegment(value), {
-      error: 'rootName must be one segment of a path, as "root"',
-    }),
-  ),
-  realm: z.optional(
-    z.string({ error: 'realm must be a text' }).check(
-      z.regex(/^[ !#-[\]-~]*$/, {
-        error: 'realm must be printable ASCII without quotes and backslashes',
+const guardOptions = once(() =>
+  strict({
+    tokens: z.custom<BearerGuardOptions['tokens']>(
+      (value) => value instanceof Object && 'verify' in value && 'verifySync' in value,
+      { error: 'tokens must be a TokenService' },
+    ),
+    domain: z.custom<string>(
+      (value) => readRequest({ method: 'GET', domain: value as string, target: '/a' }).ok,
+      { error: ({ input }) => domainMessage(input) },
+    ),
+    catalog: z.optional(
+      z.custom<ScopeCatalog>((value) => value instanceof Object && 'readRequest' in value, {
+        error: 'catalog must be a ScopeCatalog, as of catalogFromOpenApi',
       }),
     ),
-  ),
-  clientAddress: z.optional(
-    callback<NonNullable<BearerGuardOptions['clientAddress']>>(
-      'clientAddress must be a function that returns an IP address',
+    rootName: z.optional(
+      z.custom<string>((value) => typeof value === 'string' && isSegment(value), {
+        error: 'rootName must be one segment of a path, as "root"',
+      }),
     ),
-  ),
-  onRefusal: z.optional(callback<(refusal: GuardRefusal) => void>('onRefusal must be a function')),
-  onError: z.optional(callback<(error: unknown) => void>('onError must be a function')),
-});
+    realm: z.optional(
+      z.string({ error: 'realm must be a text' }).check(
+        z.regex(/^[ !#-[\]-~]*$/, {
+          error: 'realm must be printable ASCII without quotes and backslashes',
+        }),
+      ),
+    ),
+    clientAddress: z.optional(
+      callback<NonNullable<BearerGuardOptions['clientAddress']>>(
+        'clientAddress must be a function that returns an IP address',
+      ),
+    ),
+    onRefusal: z.optional(
+      callback<(refusal: GuardRefusal) => void>('onRefusal must be a function'),
+    ),
+    onError: z.optional(callback<(error: unknown) => void>('onError must be a function')),
+  }),
+);

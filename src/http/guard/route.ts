@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod/mini';
 import { TokenError } from '../../errors.ts';
+import { once } from '../../inputs/once.ts';
 import { checkOptions, strict } from '../../inputs/schemas.ts';
 import { likeness } from '../../inputs/scope-hints.ts';
 import { safeParseScope, safeToScope } from '../../scope/grammar.ts';
@@ -24,7 +25,7 @@ export function readRoute(guard: BearerGuard, need: RouteNeed | undefined): Guar
     throw new TokenError('invalid_options', 'guard must be one that bearerGuard(…) returned');
   }
   if (need === undefined) return undefined;
-  const { scope } = checkOptions(routeNeed, need);
+  const { scope } = checkOptions(routeNeed(), need);
   const reading = safeToScope(scope, safeParseScope);
   if (reading.ok) return { scope: reading.scope };
   throw new TokenError(
@@ -33,7 +34,9 @@ export function readRoute(guard: BearerGuard, need: RouteNeed | undefined): Guar
   );
 }
 
-const routeNeed = strict({ scope: z.optional(z.unknown()) }, 'the need of a route must be');
+const routeNeed = once(() =>
+  strict({ scope: z.optional(z.unknown()) }, 'the need of a route must be'),
+);
 
 /** A refusal, to be sent by the means of a framework. */
 export interface Refusal {

@@ -3,6 +3,7 @@ import { Server, type Socket } from 'node:net';
 import { Server as TlsServer } from 'node:tls';
 import * as z from 'zod/mini';
 import { MAX_TIMEOUT_MS, SHUTDOWN_MS } from '../../bounds.ts';
+import { once } from '../../inputs/once.ts';
 import { checkOptions, strict, wholeNumber } from '../../inputs/schemas.ts';
 import { nextTurn } from '../../time/deadline.ts';
 import { delay, performance } from '../../time/timers.ts';
@@ -65,7 +66,7 @@ export function gracefulStop(
   server: HttpServer,
   options: GracefulStopOptions = {},
 ): () => Promise<number> {
-  const { graceMs = SHUTDOWN_MS } = checkOptions(stopOptions, { ...options, server });
+  const { graceMs = SHUTDOWN_MS } = checkOptions(stopOptions(), { ...options, server });
   const shutdown = new Shutdown(server, graceMs);
   let ended: Promise<number> | undefined;
   return () => {
@@ -74,12 +75,14 @@ export function gracefulStop(
   };
 }
 
-const stopOptions = strict({
-  server: z.custom<HttpServer>(isHttpServer, {
-    error: 'server must be a Server of node:http',
+const stopOptions = once(() =>
+  strict({
+    server: z.custom<HttpServer>(isHttpServer, {
+      error: 'server must be a Server of node:http',
+    }),
+    graceMs: z.optional(wholeNumber(1, MAX_TIMEOUT_MS, 'graceMs')),
   }),
-  graceMs: z.optional(wholeNumber(1, MAX_TIMEOUT_MS, 'graceMs')),
-});
+);
 
 /** Not by the class of `node:http`: importing that loads Fetch. */
 function isHttpServer(value: unknown): boolean {

@@ -1,6 +1,7 @@
 import * as crypto from 'node:crypto';
 import { invalidOptions } from '../../errors.ts';
 import { notify } from '../../events.ts';
+import { once } from '../../inputs/once.ts';
 import { callback, checkOptions, readOption } from '../../inputs/schemas.ts';
 import { type Clock, systemClock } from '../../time/clock.ts';
 import { isAccount } from '../../token/record.ts';
@@ -104,8 +105,8 @@ export function accountsIn(
   return authenticate;
 }
 
-const renewal = callback<(username: string, passwordHash: string) => void>(
-  'onRenew must be a function',
+const renewal = once(() =>
+  callback<(username: string, passwordHash: string) => void>('onRenew must be a function'),
 );
 
 class AccountList {
@@ -127,7 +128,7 @@ class AccountList {
     this.#queue = queue;
     this.#known = known;
     this.#clock = clock;
-    this.#onRenew = checkOptions(renewal, onRenew);
+    this.#onRenew = checkOptions(renewal(), onRenew);
   }
 
   async check({ username, password }: Credentials, network: string): Promise<string | null> {

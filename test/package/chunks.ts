@@ -1,0 +1,78 @@
+// Puts the files of the build together, so that a program reads few when it starts, and makes the
+// CommonJS of the package out of its ESM.
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type GetManualChunk, type OutputOptions, rollup } from 'rollup';
+import { ENTRIES } from './entries.ts';
+
+const DIST = join(import.meta.dirname, '../../dist');
+const read = (file: string) => readFileSync(join(DIST, file), 'utf8');
+const write = (file: string, text: string) => writeFileSync(join(DIST, file), text);
+const built = (entry: string) => join(DIST, `${entry}.js`);
+
+/** What a program can import, with the memory store, which bundlers can drop as a whole. */
+const DOORS = [...ENTRIES, 'memory'];
+const WITHOUT_SERVICE = ['sqlite', 'postgres', 'mysql', 'redis', 'testing', 'memory'];
+
+/**
+ * A chunk for what stores need too, one for what `openapi` does, one for what `http` does, and one for what
+ * only the service needs. zod is in the last two, and bundlers do not drop it.
+ */
+const chunkOf: GetManualChunk = (id, { getModuleInfo }) => {
+  const reached = (from: string) => {
+    const found = new Set([from]);
+    for (const file of found) {
+      for (const other of getModuleInfo(file)?.importedIds ?? []) found.add(other);
+    }
+    return [...found];
+  };
+  const isOf = (entry: string) => reached(built(entry)).includes(id);
+  const hasZod = (file: string) => getModuleInfo(file)?.code?.includes('// node_modules/zod/');
+  // Scopes are also for browsers, and have files of their own.
+  if (DOORS.some((entry) => id === built(entry)) || !isOf('index') || isOf('scope')) return null;
+  if (WITHOUT_SERVICE.some(isOf)) return 'base';
+  if (isOf('openapi')) return 'values';
+  if (!reached(id).some(hasZod)) return 'keys';
+  return isOf('http') ? 'inputs' : 'core';
+};
+
+const files = [
+  ...(await filesOf([...DOORS, 'cli'], { format: 'es' }, 'js')),
+  ...(await filesOf(DOORS, { format: 'cjs', interop: 'default' }, 'cjs')),
+];
+for (const file of readdirSync(DIST)) if (file.endsWith('.js')) rmSync(join(DIST, file));
+for (const { fileName, text } of files) write(fileName, text);
+
+async function filesOf(entries: readonly string[], format: OutputOptions, ending: string) {
+  const bundle = await rollup({
+    input: Object.fromEntries(entries.map((entry) => [entry, built(entry)])),
+    treeshake: false,
+    external: (id) => !/^[./]/.test(id) || id.endsWith('.cjs'),
+    onwarn: ({ message }) => {
+      throw new Error(message);
+    },
+  });
+  const { output } = await bundle.generate({
+    ...format,
+    manualChunks: chunkOf,
+    onlyExplicitManualChunks: true,
+    minifyInternalExports: false,
+    hoistTransitiveImports: false,
+    entryFileNames: `[name].${ending}`,
+    // esbuild's own hash goes.
+    chunkFileNames: ({ name }) => `${name.replace(/-[A-Z\d]{8}$/, '')}-[hash].${ending}`,
+  });
+  return output.flatMap((file) =>
+    file.type === 'chunk' ? [{ fileName: file.fileName, text: file.code }] : [],
+  );
+}
+
+/** The name of a file of ours in a declaration. */
+const LOCAL = /(["'])\.\/([\w-]+)\.js\1/g;
+
+const declared = new Set<string>(ENTRIES);
+for (const file of declared) {
+  const text = read(`${file}.d.ts`);
+  for (const [, , other = ''] of text.matchAll(LOCAL)) declared.add(other);
+  write(`${file}.d.cts`, text.replace(LOCAL, '$1./$2.cjs$1'));
+}
