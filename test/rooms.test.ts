@@ -52,8 +52,8 @@ const WALLS: readonly (readonly [from: RegExp, to: RegExp])[] = [
   ],
   [/^testing\//, /^(?!(?:bounds|errors)\.ts$|(?:time|token|ports|testing)\/|node:)/],
   [/^openapi\//, /^(?:values|records|access|verbs|service)\b/],
-  // It masks what it logs, but it reads no values.
-  [/^http\//, /^(?:values\/(?!safe-url\.ts$)|records|verbs|openapi)\b/],
+  // It masks what it logs and marks callers, but it reads no values.
+  [/^http\//, /^(?:values\/(?!(?:hmac|safe-url)\.ts$)|records|verbs|openapi)\b/],
   // The page runs in a browser: it has scopes, the client of the service and
   // the types of the wire, and calls for anything else.
   [

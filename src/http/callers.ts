@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { sha256 } from '../values/hmac.ts';
 import { HttpError } from './errors.ts';
 import type { HttpRequest } from './request.ts';
 import { type Authenticate, readBasic } from './sign-in/basic-auth.ts';
@@ -63,7 +63,7 @@ export function accountHeader({ account }: SignedIn): Record<string, string> {
 }
 
 function markOf(account: string): string {
-  return createHash('sha256').update(account).digest('base64url').slice(0, MARK_LENGTH);
+  return sha256(account, 'base64url').slice(0, MARK_LENGTH);
 }
 
 const MARK_LENGTH = 22;

@@ -1,6 +1,6 @@
-import * as crypto from 'node:crypto';
 import { AUTHENTICATE_DEADLINE_MS, SLOT_SHARE, STRANGER_SHARE } from '../bounds.ts';
 import { clearTimeout, setTimeout } from '../time/timers.ts';
+import { newMarker } from '../values/hmac.ts';
 import type { HttpRequest } from './request.ts';
 import { type Party, Reservation, Slots } from './slots.ts';
 
@@ -24,8 +24,7 @@ export class Entrance {
   readonly #places: Slots;
   /** The oldest are first. Each takes a slot if there is one, and says whether it did. */
   readonly #waiting = new Set<() => boolean>();
-  // A KeyObject: HMAC would make one of bytes on each call, which takes seven times as long.
-  readonly #key = crypto.createSecretKey(crypto.randomBytes(32));
+  readonly #mark = newMarker();
   /** The parties that credentials opened, by the marks of the credentials. */
   readonly #partyOf = new Map<string, string>();
   /** The marks of each party, in a bounded number: a caller can spell a session in many ways. */
@@ -70,8 +69,7 @@ export class Entrance {
   /** Identifies what a caller shows, without storing it; `undefined` if that is nothing. */
   markOf(request: HttpRequest): string | undefined {
     const shown = request.header('authorization') ?? request.header('cookie');
-    if (shown === undefined) return undefined;
-    return crypto.createHmac('sha256', this.#key).update(shown).digest('base64url');
+    return shown === undefined ? undefined : this.#mark(shown);
   }
 
   /** The party that these credentials opened the last time. They still have to be checked. */

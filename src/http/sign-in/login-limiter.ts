@@ -1,7 +1,7 @@
-import * as crypto from 'node:crypto';
 import { TokenError } from '../../errors.ts';
 import { readOption } from '../../inputs/schemas.ts';
 import { hasMethods } from '../../ports/has-methods.ts';
+import { sha256 } from '../../values/hmac.ts';
 import { addressOf } from '../request.ts';
 import { KnownNetworks } from './known-networks.ts';
 
@@ -175,7 +175,7 @@ function keyOf(kind: LimiterKind, { username, address }: Attempt): string {
     user: [username],
   } satisfies Record<LimiterKind, string[]>;
   const text = JSON.stringify([kind, ...parts[kind]]);
-  return crypto.createHash('sha256').update(text).digest('base64url');
+  return sha256(text, 'base64url');
 }
 
 /** The keys of an attempt. */

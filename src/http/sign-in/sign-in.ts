@@ -1,4 +1,3 @@
-import * as crypto from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { AUTHENTICATE_DEADLINE_MS, PASSWORD_DEADLINE_MS } from '../../bounds.ts';
 import { isTokenError, TokenError } from '../../errors.ts';
@@ -6,6 +5,7 @@ import { notify } from '../../events.ts';
 import { systemClock } from '../../time/clock.ts';
 import { withDeadline } from '../../time/deadline.ts';
 import { isAccount } from '../../token/record.ts';
+import { newMarker } from '../../values/hmac.ts';
 import { type ClientAddress, readAddress, showBriefly } from '../address.ts';
 import { ErrorReporter, StacklessError } from '../error-reporter.ts';
 import { HttpError, overloaded } from '../errors.ts';
@@ -274,8 +274,8 @@ type AccountCheck = () => Promise<string | null>;
 class Attempts {
   readonly #limiter: FailureLimiter;
   readonly #errors: ErrorReporter;
-  readonly #key = crypto.createSecretKey(crypto.randomBytes(32));
-  /** The points of attempts in progress, by a MAC of their credentials. */
+  readonly #mark = newMarker();
+  /** The points of attempts in progress, by the marks of their credentials. */
   readonly #inFlight = new Map<string, Promise<void>>();
 
   constructor(limiter: FailureLimiter, errors: ErrorReporter) {
@@ -285,7 +285,7 @@ class Attempts {
 
   /** Resolves to what `check` resolves to: `null` for wrong credentials. */
   async run(attempt: Attempt, password: string, check: AccountCheck): ReturnType<AccountCheck> {
-    const key = this.#macOf([attempt.username, password]);
+    const key = this.#mark(JSON.stringify([attempt.username, password]));
     const point = this.#inFlight.get(key);
     if (point === undefined) return this.#runFirst(key, attempt, check);
     return this.#join(point, attempt, check);
@@ -364,11 +364,6 @@ class Attempts {
       LIMITER_DEADLINE_MS,
       () => new StacklessError(`limiter.${question} has not answered within two seconds`),
     );
-  }
-
-  /** Identifies calls with the same credentials without storing a password. */
-  #macOf(texts: readonly string[]): string {
-    return crypto.createHmac('sha256', this.#key).update(JSON.stringify(texts)).digest('base64url');
   }
 }
 
