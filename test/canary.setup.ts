@@ -1,9 +1,6 @@
 // Lets the canary sit in every test: one in which something secret was shown fails.
-import { afterEach, vi } from 'vitest';
+import { afterEach } from 'vitest';
 import { begin, takeFindings } from './canary.ts';
-
-// For tests that move the time of the library.
-vi.mock('../src/time/timers.ts', () => import('./live-timers.ts'));
 
 begin();
 

@@ -1,4 +1,4 @@
-// Stands for src/time/timers.ts in the tests (canary.setup.ts): looks up each timer when it is called, so that a
+// Stands for src/time/timers.ts in the tests (timers.setup.ts): looks up each timer when it is called, so that a
 // test can move the library's time with fake ones.
 
 export const setTimeout = ((...args: Parameters<typeof globalThis.setTimeout>) =>

@@ -46,7 +46,7 @@ const shared = {
   environment: 'node',
   testTimeout: 30_000 + 100 * Number(many.LAW_RUNS),
   hookTimeout: 120_000,
-  setupFiles: ['test/canary.setup.ts'],
+  setupFiles: ['test/timers.setup.ts', 'test/canary.setup.ts'],
   exclude: ['**/node_modules/**'],
 };
 /** Where nothing measures times, all cores may work. */

@@ -10,6 +10,7 @@ export default defineConfig({
   root,
   test: {
     environment: 'node',
+    setupFiles: ['test/timers.setup.ts'],
     include: [...tests],
     // Not those that measure, or count over many cases: mutants make them slow, and there are few cases.
     testNamePattern: /^(?!.*(?:event loop|costs about|of very many shapes|in memory only in part))/,
