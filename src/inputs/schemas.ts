@@ -411,19 +411,17 @@ async function readParsed<Input>(
 
 const MEMBERS_WITH_SCOPES = ['scopes', 'addScopes', 'removeScopes'] as const;
 
-/** Imported as a module, `node:util` would load half of Node. */
-function isProxy(value: unknown): boolean {
-  return process.getBuiltinModule('node:util').types.isProxy(value);
-}
+/** Imported as a module, `node:util` would load half of Node; looked up on each call, it would cost more than the rest. */
+const isProxy = once(() => process.getBuiltinModule('node:util').types.isProxy);
 
 /** Nothing of an object with getters or of a proxy, which is read once only. */
 function longListsIn(value: unknown): Lists | undefined {
-  if (typeof value !== 'object' || value === null || isProxy(value)) return undefined;
+  if (typeof value !== 'object' || value === null || isProxy()(value)) return undefined;
   if (Object.getPrototypeOf(value) !== Object.prototype) return undefined;
   let lists: Lists | undefined;
   for (const member of MEMBERS_WITH_SCOPES) {
     const list = Object.getOwnPropertyDescriptor(value, member)?.value;
-    if (!Array.isArray(list) || isProxy(list)) continue;
+    if (!Array.isArray(list) || isProxy()(list)) continue;
     if (isLong(list) && list.length <= MAX_SCOPES) lists = [...(lists ?? []), [member, list]];
   }
   return lists;
