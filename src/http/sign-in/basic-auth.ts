@@ -5,6 +5,7 @@ import { once } from '../../inputs/once.ts';
 import { callback, checkOptions, readOption } from '../../inputs/schemas.ts';
 import { type Clock, systemClock } from '../../time/clock.ts';
 import { isAccount } from '../../token/record.ts';
+import { newMarker } from '../../values/hmac.ts';
 import { ownForms } from '../request.ts';
 import { KnownNetworks } from './known-networks.ts';
 import { type PasswordQueue, processQueue, type Signer } from './password-queue.ts';
@@ -114,9 +115,8 @@ class AccountList {
   readonly #known: ReadonlyMap<string, KnownAccount>;
   readonly #clock: Clock;
   readonly #onRenew: (username: string, passwordHash: string) => void;
-  readonly #memory = new Map<KnownAccount, { readonly mac: Buffer; readonly until: number }>();
-  // A KeyObject: HMAC would make one of bytes on each call, which takes seven times as long.
-  readonly #memoryKey = crypto.createSecretKey(crypto.randomBytes(32));
+  readonly #memory = new Map<KnownAccount, { readonly mark: string; readonly until: number }>();
+  readonly #markOf = newMarker();
   readonly #networks = new KnownNetworks();
   readonly #unknownUserHash = randomHash();
 
@@ -133,18 +133,18 @@ class AccountList {
 
   async check({ username, password }: Credentials, network: string): Promise<string | null> {
     const entry = this.#known.get(username);
-    const mac = this.#macOf(password);
+    const mark = this.#markOf(password);
     const now = this.#clock.now().getTime();
-    if (entry !== undefined && this.#isRemembered(entry, mac, now)) return entry.account;
+    if (entry !== undefined && this.#isRemembered(entry, mark, now)) return entry.account;
     const isKnown = this.#networks.has(username, network);
     const signer = { network, username, isKnown };
     // Concurrent calls with the same credentials wait for one hash.
-    const key = JSON.stringify(['check', username, mac.toString('base64')]);
+    const key = JSON.stringify(['check', username, mark]);
     const hash = entry?.hash ?? this.#unknownUserHash;
     const isRight = await this.#queue.run(key, signer, () => isPasswordOf(hash, password));
     if (entry === undefined || !isRight) return null;
     // Not keyed by the presented name: V8 slices keep the parent string alive, password included.
-    this.#memory.set(entry, { mac, until: now + PASSWORD_REMEMBERED_MS });
+    this.#memory.set(entry, { mark, until: now + PASSWORD_REMEMBERED_MS });
     this.#networks.add(entry.username, network);
     if (isWeak(entry.hash)) this.#renew(key, entry, password, signer);
     return entry.account;
@@ -154,18 +154,14 @@ class AccountList {
   remembered({ username, password }: Credentials): string | undefined {
     const entry = this.#known.get(username);
     const now = this.#clock.now().getTime();
-    const isRemembered = entry && this.#isRemembered(entry, this.#macOf(password), now);
+    const isRemembered = entry && this.#isRemembered(entry, this.#markOf(password), now);
     return isRemembered === true ? entry?.account : undefined;
   }
 
-  #isRemembered(entry: KnownAccount, mac: Buffer, now: number): boolean {
+  #isRemembered(entry: KnownAccount, mark: string, now: number): boolean {
     const remembered = this.#memory.get(entry);
     if (remembered === undefined || now >= remembered.until) return false;
-    return crypto.timingSafeEqual(mac, remembered.mac);
-  }
-
-  #macOf(password: string): Buffer {
-    return crypto.createHmac('sha256', this.#memoryKey).update(password).digest();
+    return crypto.timingSafeEqual(bytesOf(mark), bytesOf(remembered.mark));
   }
 
   /** Runs in the background. If the queue has no room, the next sign-in tries again. */
@@ -179,6 +175,11 @@ class AccountList {
     });
     renewal.catch(() => {});
   }
+}
+
+/** A mark has one character for each byte. */
+function bytesOf(mark: string): Buffer {
+  return Buffer.from(mark, 'latin1');
 }
 
 /**
