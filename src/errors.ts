@@ -99,28 +99,75 @@ export function noScan(): TokenError {
 /** The errors with which a store can fail. */
 export type StoreFailure = TokenError & {
   readonly code: 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
+  readonly details?: { readonly reason?: StoreReason; readonly store?: StorePart };
 };
 
-/** The messages for each `details.reason` with which a store may explain a failure. */
-const STORE_REASONS = {
-  standby:
-    'the store reached a standby or read-only server, which may not know about revocations; connect to the primary',
-  later_layout:
-    'a later version of tokenwright has written this record, and this version cannot read it; upgrade',
-  file_replaced:
-    'the database file was removed or replaced while it was open; put it back, or restart this process',
-};
+/** A call that took too long. */
+export class DeadlineError extends Error {}
+
+/** A part of an engine beside its tokens. */
+export type StorePart = 'usage' | 'leases';
 
 /**
- * The error for a failure of a store, without the driver's text, which may quote input. A store may give
- * one of {@link STORE_REASONS} in `details.reason`.
+ * Why a store cannot be used, each with the one sentence that tells it: a driver's own text may quote
+ * input, and never gets into an error. Only for the first three does waiting help.
  */
-export function storeFailure(error: unknown): StoreFailure {
-  if (!isTokenError(error)) return storeOutage();
+const STORE_REASONS = {
+  unreachable: 'the store cannot be reached; try again later',
+  timeout: 'the store did not answer in time; try again later',
+  busy: 'the store is too busy; try again later',
+  schema_missing:
+    'a table of the store does not exist; call migrate(), or run tokenwright migrate --store URL',
+  schema_older:
+    'a table of the store is not as this version needs it; call migrate(), or run tokenwright migrate --store URL',
+  schema_newer:
+    'a later version of tokenwright has written this, and this version cannot read it; upgrade tokenwright',
+  forbidden:
+    'the database does not let this user do it; grant SELECT, INSERT, UPDATE and DELETE on the tables of tokenwright, and CREATE to call migrate()',
+  credentials: 'the database refuses the user name or the password; check both',
+  no_database:
+    'the database does not exist, or none is selected; create it, or give the name of another one',
+  pooler:
+    'the connection goes through a pooler that loses prepared statements and notifications; set prepare: false, or connect directly',
+  prepared_full:
+    'the server holds as many prepared statements as it may; set prepare: false, or raise max_prepared_stmt_count',
+  encoding: 'the database cannot store all characters; create one with the encoding UTF8',
+  full: 'the store has no room left; free its disk, or raise maxmemory if it is Redis',
+  standby:
+    'the store reached a standby or read-only server, which may not know about revocations; connect to the primary',
+  file_replaced:
+    'the database file was removed or replaced while it was open; put it back, or restart this process',
+  not_opened:
+    'the database file cannot be opened; it has to be a file of its own, in a folder that this process may write to',
+  closed: 'the store, or its pool, was closed in this process; close it after the service',
+  transaction_failed:
+    'an earlier call in this transaction has failed; roll it back, and try again from its start',
+  unsupported:
+    'the database refuses a statement that the store needs; tokenwright store contract --store URL says what works',
+  foreign_request:
+    'the connection belongs to another request, which Cloudflare Workers do not allow; make a pool for each request',
+  unknown: 'the store failed for an unknown reason; tokenwright doctor --store URL looks for it',
+};
+
+/** Why a store cannot be used: `details.reason` of `store_unavailable`. */
+export type StoreReason = keyof typeof STORE_REASONS;
+
+/** The error for a store that cannot be used. */
+export function storeUnavailable(reason: StoreReason, store?: StorePart): StoreFailure {
+  return failureOf('store_unavailable', STORE_REASONS[reason], withPart({ reason }, store));
+}
+
+/**
+ * The error for a failure of a store, without the driver's text. Of an error of the store itself, the code and
+ * the reason count.
+ */
+export function storeFailure(error: unknown, store?: StorePart): StoreFailure {
+  if (error instanceof DeadlineError) return storeUnavailable('timeout', store);
+  if (!isTokenError(error)) return storeUnavailable('unknown', store);
   const { code } = error;
   const reason = String(error.details?.['reason']);
   if (isStoreReason(reason) && (code === 'store_unavailable' || code === 'store_corrupt')) {
-    return failureOf(code, STORE_REASONS[reason], { reason });
+    return failureOf(code, STORE_REASONS[reason], withPart({ reason }, store));
   }
   if (code === 'store_corrupt') return corruptStore();
   if (code === 'durability_unconfirmed') {
@@ -129,12 +176,7 @@ export function storeFailure(error: unknown): StoreFailure {
       'the change was made, but not confirmed by as many replicas as required; look at the token before you try again',
     );
   }
-  return storeOutage();
-}
-
-/** The error for a store that did not answer, or not in time. */
-export function storeOutage(): StoreFailure {
-  return failureOf('store_unavailable', 'the store did not answer; try again later');
+  return storeUnavailable('unknown', store);
 }
 
 /** The error for an answer that is not a token record. */
@@ -152,14 +194,18 @@ export function corruptLeases(): StoreFailure {
   return failureOf('store_corrupt', 'the lease store answered with something that is not a lease');
 }
 
-function isStoreReason(reason: string): reason is keyof typeof STORE_REASONS {
+function isStoreReason(reason: string): reason is StoreReason {
   return Object.hasOwn(STORE_REASONS, reason);
+}
+
+function withPart<Details extends object>(details: Details, store: StorePart | undefined): Details {
+  return store === undefined ? details : { ...details, store };
 }
 
 function failureOf(
   code: StoreFailure['code'],
   message: string,
-  details?: { readonly reason: string },
+  details?: { readonly reason: StoreReason },
 ): StoreFailure {
   return new TokenError(code, message, details) as StoreFailure;
 }

@@ -1,5 +1,5 @@
 import { channel } from 'node:diagnostics_channel';
-import type { StoreFailure } from './errors.ts';
+import type { StoreFailure, StorePart, StoreReason } from './errors.ts';
 import type { RefusalReason, TokenId, TokenRecord } from './token/record.ts';
 
 interface BaseEvent {
@@ -102,11 +102,24 @@ export type TokenEvent =
   | (BaseEvent & {
       readonly type: 'store_trouble';
       readonly code: 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
+      /** Why, as far as it is known; one of the reasons in `details` of the error. */
+      readonly reason?: StoreReason;
       /**
        * Absent for the token store. A failure of the usage store refuses no request. A failure of the
        * lease store affects tokens with limited uses: they are not accepted without it.
        */
-      readonly store?: 'usage' | 'leases';
+      readonly store?: StorePart;
+    })
+  | (BaseEvent & {
+      readonly type: 'store_recovered';
+      /** Why its first call failed. */
+      readonly reason: StoreReason;
+      /** From that call to this answer, in milliseconds. */
+      readonly durationMs: number;
+      /** How many calls have failed in between. */
+      readonly failed: number;
+      /** As in `store_trouble`. */
+      readonly store?: StorePart;
     })
   | (BaseEvent & {
       readonly type: 'usage_dropped';
@@ -122,7 +135,10 @@ type TokenChange = Exclude<
 
 /** An event that does not happen at the time of a call, but when it is emitted. */
 type OwnEvent = DistributiveOmit<
-  Extract<TokenEvent, { type: 'store_trouble' | 'usage_dropped' | 'clock_ahead' }>,
+  Extract<
+    TokenEvent,
+    { type: 'store_trouble' | 'store_recovered' | 'usage_dropped' | 'clock_ahead' }
+  >,
   'at'
 >;
 
@@ -148,6 +164,7 @@ const CHANNELS = {
   refused: channel('tokenwright:refused'),
   reused: channel('tokenwright:reused'),
   store_trouble: channel('tokenwright:store_trouble'),
+  store_recovered: channel('tokenwright:store_recovered'),
   clock_ahead: channel('tokenwright:clock_ahead'),
   usage_dropped: channel('tokenwright:usage_dropped'),
 } as const satisfies Record<TokenEventType, unknown>;
@@ -271,9 +288,22 @@ export class Events {
   }
 
   /** Emits that a call of the store failed, or one of another store. */
-  storeTrouble({ code }: StoreFailure, store?: 'usage' | 'leases'): void {
-    const which = store !== undefined && { store };
-    this.#emitNow({ type: 'store_trouble', code, ...which });
+  storeTrouble({ code, details }: StoreFailure, store?: StorePart): void {
+    const reason = details?.reason !== undefined && { reason: details.reason };
+    this.#emitNow({
+      type: 'store_trouble',
+      code,
+      ...reason,
+      ...(store !== undefined && { store }),
+    });
+  }
+
+  /** Emits that a store answers again. */
+  storeRecovered(
+    outage: { readonly reason: StoreReason; readonly durationMs: number; readonly failed: number },
+    store?: StorePart,
+  ): void {
+    this.#emitNow({ type: 'store_recovered', ...outage, ...(store !== undefined && { store }) });
   }
 
   /** Emits that the clock of this process is not believed. */

@@ -1,6 +1,7 @@
 import { channel } from 'node:diagnostics_channel';
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
+import { storeUnavailable } from '../src/errors.ts';
 import type { TokenEvent, TokenEventType } from '../src/events.ts';
 import type { TokenServiceOptions } from '../src/inputs/options.ts';
 import { ScopeCatalog } from '../src/scope/index.ts';
@@ -156,19 +157,44 @@ describe('events', () => {
     ]);
   });
 
-  it('report a failing store with its error code', async () => {
+  it('report a failing store with its error code and reason', async () => {
     const { store, tokens, issue, emittedBy, at } = setUpEvents();
     const { id, value } = await issue();
     const trouble = (code: string) => [{ type: 'store_trouble', code, at }];
 
-    store.break('find', () => Promise.reject(new Error('down')));
-    expect(await emittedBy(() => tokens.verify(value, need))).toEqual(trouble('store_unavailable'));
     store.break('find', async () => [{ id }]);
     expect(await emittedBy(() => tokens.verify(value, need))).toEqual(trouble('store_corrupt'));
     store.break('revoke', async () => 'yes');
     expect(await emittedBy(() => tokens.revoke(account, id))).toEqual(trouble('store_corrupt'));
     store.break('page', async () => [undefined]);
     expect(await emittedBy(() => tokens.list({ account }))).toEqual(trouble('store_corrupt'));
+    store.break('find', () => Promise.reject(storeUnavailable('schema_missing')));
+    expect(await emittedBy(() => tokens.verify(value, need))).toEqual([
+      { type: 'store_trouble', code: 'store_unavailable', reason: 'schema_missing', at },
+    ]);
+  });
+
+  it('report the first answer of a store that had failed', async () => {
+    const { store, tokens, issue, emittedBy, clock } = setUpEvents();
+    const { id } = await issue();
+    const get = () => tokens.get(account, id);
+    store.break('find', () => Promise.reject(storeUnavailable('schema_missing')));
+    await emittedBy(get);
+    store.break('find', () => Promise.reject(new Error('down')));
+    clock.advance(2);
+    expect(await emittedBy(get)).toMatchObject([{ type: 'store_trouble', reason: 'unknown' }]);
+
+    store.mend();
+    expect(await emittedBy(get)).toEqual([
+      {
+        type: 'store_recovered',
+        reason: 'schema_missing',
+        durationMs: 2000,
+        failed: 2,
+        at: clock.now(),
+      },
+    ]);
+    expect(await emittedBy(get)).toEqual([]);
   });
 
   it('report a corrupt record only once if there is a cache', async () => {

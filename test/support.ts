@@ -4,6 +4,7 @@ import { expect } from 'vitest';
 import { isTokenError, type TokenError } from '../src/errors.ts';
 import type { TokenServiceOptions } from '../src/inputs/options.ts';
 import type { EngineStore } from '../src/ports/engine-store.ts';
+import type { StoreHealth } from '../src/ports/store-health.ts';
 import type { TokenStore } from '../src/ports/token-store.ts';
 import { TokenService } from '../src/service.ts';
 import { MemoryTokenStore } from '../src/stores/memory/index.ts';
@@ -31,6 +32,9 @@ export function fixedSecret(first = 0): string {
 
 export const K1: KeyOptions = { kid: 'k1', secret: fixedSecret(0), status: 'active' };
 export const K2: KeyOptions = { kid: 'k2', secret: fixedSecret(64), status: 'active' };
+
+/** For a store whose failures and answers nobody notes. */
+export const QUIET: StoreHealth = { onFailure() {}, onAnswer() {} };
 
 export interface Setting {
   readonly clock: ManualClock;

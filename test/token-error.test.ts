@@ -1,6 +1,15 @@
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import { corruptStore, ERROR_PAGE, isTokenError, storeFailure, TokenError } from '../src/errors.ts';
+import {
+  corruptStore,
+  ERROR_PAGE,
+  isTokenError,
+  type StoreReason,
+  storeFailure,
+  storeUnavailable,
+  TokenError,
+} from '../src/errors.ts';
+import { withDeadline } from '../src/time/deadline.ts';
 import { expectNoSecret } from './support.ts';
 
 /** An error of another copy of the package: another class with the same brand. */
@@ -75,7 +84,7 @@ describe('storeFailure', () => {
 
   it.each([
     ['standby', 'store_unavailable'],
-    ['later_layout', 'store_corrupt'],
+    ['schema_newer', 'store_corrupt'],
     ['file_replaced', 'store_corrupt'],
   ] as const)('describes the reason %s of %s in its own words', (reason, code) => {
     const details = { reason, sql: 'insert … hunter7' };
@@ -88,14 +97,31 @@ describe('storeFailure', () => {
   });
 
   it.each([
-    ['hunter7', 'store_unavailable'],
-    ['toString', 'store_unavailable'],
-    ['__proto__', 'store_corrupt'],
-    ['standby', 'durability_unconfirmed'],
-    ['standby', 'not_found'],
-  ] as const)('drops the reason %s of %s', (reason, code) => {
-    const failure = storeFailure(new TokenError(code, 'x', { reason }));
-    expect('details' in failure).toBe(false);
+    ['hunter7', 'store_unavailable', { reason: 'unknown' }],
+    ['toString', 'store_unavailable', { reason: 'unknown' }],
+    ['standby', 'not_found', { reason: 'unknown' }],
+    ['__proto__', 'store_corrupt', undefined],
+    ['standby', 'durability_unconfirmed', undefined],
+  ] as const)('drops the reason %s of %s', (reason, code, details) => {
+    expect(storeFailure(new TokenError(code, 'x', { reason })).details).toEqual(details);
+  });
+
+  it('names the part of the store that failed', () => {
+    const failure = storeFailure(storeUnavailable('schema_missing'), 'leases');
+    expect(failure.details).toEqual({ reason: 'schema_missing', store: 'leases' });
+  });
+
+  it('calls what took too long a timeout', async () => {
+    const late = await withDeadline(new Promise(() => {}), 1).catch((error) => error);
+    expect(storeFailure(late).details).toEqual({ reason: 'timeout' });
+  });
+
+  it('advises to try again only where waiting helps', () => {
+    const reasons = ['unreachable', 'timeout', 'busy', 'schema_missing', 'forbidden', 'unknown'];
+    const hopeful = reasons.filter((reason) =>
+      storeUnavailable(reason as StoreReason).message.includes('try again later'),
+    );
+    expect(hopeful).toEqual(['unreachable', 'timeout', 'busy']);
   });
 
   it.each(['store_corrupt', 'store_unavailable', 'durability_unconfirmed', 'not_found'] as const)(
@@ -105,7 +131,7 @@ describe('storeFailure', () => {
       const failure = storeFailure(new TokenError(code, 'at host hunter7', details));
 
       expect(failure.message).not.toBe('');
-      expect('details' in failure).toBe(false);
+      expect(failure.details ?? { reason: 'unknown' }).toEqual({ reason: 'unknown' });
       expect('cause' in failure).toBe(false);
       expectNoSecret(failure, 'hunter7');
     },

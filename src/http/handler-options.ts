@@ -95,8 +95,9 @@ export interface TokenHandlerOptions {
    */
   readonly onSignIn?: ((signIn: SignIn) => void) | undefined;
   /**
-   * Called with errors of `authenticate` and the `limiter`, and with faults that callers see as 500:
-   * write them to your log. If one of the two does not answer in time, it is called at most once a minute.
+   * Called with each error that callers see as 500 or 503, with the reason in `details` if a store failed,
+   * and with errors of `authenticate` and the `limiter`: write them to your log. If one of the two does not
+   * answer in time, it is called at most once a minute.
    */
   readonly onError?: ((error: unknown) => void) | undefined;
 }

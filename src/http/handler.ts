@@ -278,11 +278,10 @@ class HttpHandler {
 
   #toHttpError(error: unknown): HttpError {
     if (error instanceof HttpError) return error;
-    if (isTokenError(error) && error.code !== 'invalid_options' && error.code !== 'id_taken') {
-      return toWireError(error);
-    }
-    notify(this.#onError, error);
-    return internalError();
+    const isCallers = isTokenError(error) && STATUS[error.code][0] < 500;
+    if (!isCallers) notify(this.#onError, error);
+    const isInternal = !isTokenError(error) || STATUS[error.code][0] === 500;
+    return isInternal ? internalError() : toWireError(error);
   }
 }
 

@@ -1,4 +1,4 @@
-import { storeOutage } from '../errors.ts';
+import { storeUnavailable, type TokenError } from '../errors.ts';
 import { withDeadline } from '../time/deadline.ts';
 import { clearTimeout, delay, performance, queueMicrotask, setTimeout } from '../time/timers.ts';
 import type { TokenId, TokenLimits, TokenRecord } from '../token/record.ts';
@@ -105,11 +105,12 @@ export class Leases {
       const spent = this.spend(records, now);
       if (spent !== undefined) return spent;
       const msLeft = end - performance.now();
-      if (this.#isClosed || msLeft <= 0) throw storeOutage();
+      if (this.#isClosed) throw storeUnavailable('closed', 'leases');
+      if (msLeft <= 0) throw tooLate();
       const leases = records.flatMap((record) => leasesOf(this.#limited(record, now)));
       const empty = leases.filter(isSpent);
       const refills = empty.map((lease) => this.#refill(lease, now));
-      await withDeadline(Promise.all(refills), msLeft, storeOutage);
+      await withDeadline(Promise.all(refills), msLeft, tooLate);
     }
   }
 
@@ -461,4 +462,8 @@ function hitOfRate({ limit: uses, seconds, window }: Lease, now: number): Requir
 
 function leasesOf({ total, rate }: LimitedToken): Lease[] {
   return [total, rate].filter((lease) => lease !== undefined);
+}
+
+function tooLate(): TokenError {
+  return storeUnavailable('timeout', 'leases');
 }

@@ -1,5 +1,6 @@
 import { type StoreFailure, TokenError } from '../errors.ts';
 import type { LeaseStore } from '../ports/lease-store.ts';
+import type { StoreHealth } from '../ports/store-health.ts';
 import type { TokenLimits, TokenRecord } from '../token/record.ts';
 import { type AddressFault, CompiledBlocks } from './blocks.ts';
 import { CheckedLeaseStore } from './checked-lease-store.ts';
@@ -18,8 +19,7 @@ export interface LimitParts {
   readonly deadlineMs: number;
   /** This instant, in milliseconds since 1970. */
   readonly now: () => number;
-  /** Called with every failure of the store. */
-  readonly onFailure: (failure: StoreFailure) => void;
+  readonly health: StoreHealth;
   /** Makes the error for limits in a record that cannot be read. */
   readonly onCorrupt: () => Error;
 }
@@ -34,7 +34,7 @@ export class Limits {
   constructor(parts: LimitParts) {
     this.#parts = parts;
     this.#blocks = new CompiledBlocks(parts.onCorrupt);
-    this.#store = parts.store && new CheckedLeaseStore(parts.store, parts);
+    this.#store = parts.store && new CheckedLeaseStore(parts.store, { ...parts, part: 'leases' });
     this.#leases = this.#store && new Leases({ ...parts, store: this.#store });
   }
 
@@ -111,7 +111,7 @@ export class Limits {
       'store_unavailable',
       'this service cannot count the uses of a limited token: create it with the option limits: true',
     ) as StoreFailure;
-    this.#parts.onFailure(failure);
+    this.#parts.health.onFailure(failure);
     throw failure;
   }
 }

@@ -1,11 +1,12 @@
-import { type StoreFailure, storeFailure } from '../errors.ts';
+import { type StoreFailure, type StorePart, storeFailure } from '../errors.ts';
 import { withDeadline } from '../time/deadline.ts';
+import type { StoreHealth } from './store-health.ts';
 
 /** How a store is called. */
 export interface StoreCallOptions {
   readonly deadlineMs: number;
-  /** Called with every failure, before it is thrown or ignored. */
-  readonly onFailure: (failure: StoreFailure) => void;
+  readonly health: StoreHealth;
+  readonly part: StorePart;
 }
 
 /**
@@ -22,15 +23,17 @@ export class StoreCalls {
   /** @throws {TokenError} `store_unavailable`, `store_corrupt` */
   async call<Answer>(call: () => Promise<Answer>): Promise<Answer> {
     try {
-      return await withDeadline(call(), this.#options.deadlineMs);
+      const answer = await withDeadline(call(), this.#options.deadlineMs);
+      this.#options.health.onAnswer();
+      return answer;
     } catch (error) {
-      throw this.failure(storeFailure(error));
+      throw this.failure(storeFailure(error, this.#options.part));
     }
   }
 
   /** Reports a failure, and returns it. */
   failure(failure: StoreFailure): StoreFailure {
-    this.#options.onFailure(failure);
+    this.#options.health.onFailure(failure);
     return failure;
   }
 }

@@ -4,9 +4,10 @@ import {
   noScan,
   type StoreFailure,
   storeFailure,
-  storeOutage,
+  storeUnavailable,
   TokenError,
 } from '../errors.ts';
+import type { StoreHealth } from '../ports/store-health.ts';
 import type {
   CountQuery,
   PageQuery,
@@ -31,8 +32,7 @@ export interface CheckOptions {
   readonly isLocal: boolean;
   /** How long a method may wait for the store. */
   readonly deadlineMs: number;
-  /** Called with every failure, before it is thrown or returned. */
-  readonly onFailure: (failure: StoreFailure) => void;
+  readonly health: StoreHealth;
 }
 
 /** Ids whose records may have changed. */
@@ -57,14 +57,14 @@ export class CheckedStore {
   readonly isLocal: boolean;
   readonly #store: TokenStore;
   readonly deadlineMs: number;
-  readonly #onFailure: (failure: StoreFailure) => void;
+  readonly #health: StoreHealth;
   #onWrite: (changed: ChangedIds) => void = () => {};
 
-  constructor(store: TokenStore, { isLocal, deadlineMs, onFailure }: CheckOptions) {
+  constructor(store: TokenStore, { isLocal, deadlineMs, health }: CheckOptions) {
     this.#store = store;
     this.isLocal = isLocal;
     this.deadlineMs = deadlineMs;
-    this.#onFailure = onFailure;
+    this.#health = health;
   }
 
   /**
@@ -72,7 +72,7 @@ export class CheckedStore {
    *
    * @throws {TokenError} `invalid_options` if it knows none
    */
-  in(connection: object, onFailure: CheckOptions['onFailure']): CheckedStore {
+  in(connection: object, health: StoreHealth): CheckedStore {
     const { deadlineMs } = this;
     if (this.#store.in === undefined) {
       throw new TokenError(
@@ -81,7 +81,7 @@ export class CheckedStore {
       );
     }
     const store = this.#store.in(connection);
-    return new CheckedStore(store, { isLocal: store.local === true, deadlineMs, onFailure });
+    return new CheckedStore(store, { isLocal: store.local === true, deadlineMs, health });
   }
 
   /** Until when a method that begins now may wait, by `performance.now()`. */
@@ -96,7 +96,7 @@ export class CheckedStore {
     late: () => TokenError | undefined,
   ): Promise<Answer> {
     if (this.isLocal) return answer;
-    return withDeadline(answer, msUntil(until), () => late() ?? storeOutage());
+    return withDeadline(answer, msUntil(until), () => late() ?? storeUnavailable('timeout'));
   }
 
   /** Sets the listener for writes of this process, also failed ones: they may have gone through. */
@@ -126,6 +126,7 @@ export class CheckedStore {
     const isOne = Array.isArray(answer) && answer.length === 1;
     const found: Found = isOne ? checkedRecord(answer[0], id) : corruptStore();
     if (isTokenError(found)) throw this.failure(found);
+    this.#health.onAnswer();
     return found;
   }
 
@@ -231,7 +232,7 @@ export class CheckedStore {
   /** Turns any error into a failure that may be shown, and reports it. */
   failure(error: unknown): StoreFailure {
     const failure = storeFailure(error);
-    this.#onFailure(failure);
+    this.#health.onFailure(failure);
     return failure;
   }
 
@@ -257,8 +258,10 @@ export class CheckedStore {
 
   async #call<Answer>(call: () => Promise<Answer>, until?: number): Promise<Answer> {
     try {
-      const answer = call();
-      return await (this.isLocal ? answer : this.#inTime(answer, until));
+      const asked = call();
+      const answer = await (this.isLocal ? asked : this.#inTime(asked, until));
+      this.#health.onAnswer();
+      return answer;
     } catch (error) {
       throw this.failure(error);
     }

@@ -1,10 +1,11 @@
+import { DeadlineError } from '../errors.ts';
 import { clearTimeout, performance, setImmediate, setTimeout } from './timers.ts';
 
 /** Waits for a promise for a limited time, then rejects with `late`. */
 export function withDeadline<Result>(
   promise: PromiseLike<Result>,
   deadlineMs: number,
-  late: () => Error = () => new Error('deadline'),
+  late: () => Error = () => new DeadlineError(),
 ): Promise<Result> {
   // Hot path: Promise.race would create two more promises.
   return new Promise((resolve, reject) => {

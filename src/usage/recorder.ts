@@ -1,6 +1,7 @@
 import { SCAN_STEP } from '../bounds.ts';
 import { TokenError } from '../errors.ts';
 import type { Events } from '../events.ts';
+import { ReportedHealth } from '../ports/store-health.ts';
 import type { UsageStore, UsageTotals } from '../ports/usage-store.ts';
 import type { ScopeSet } from '../scope/set.ts';
 import { nextTurn } from '../time/deadline.ts';
@@ -92,7 +93,8 @@ export class UsageRecorder {
   constructor({ store, isPart, flushMs, deadlineMs, events, now }: RecorderOptions) {
     this.#store = new CheckedUsageStore(store, {
       deadlineMs,
-      onFailure: (failure) => events.storeTrouble(failure, 'usage'),
+      health: new ReportedHealth(events, now, 'usage'),
+      part: 'usage',
     });
     this.#isPart = isPart;
     this.#flushMs = flushMs;

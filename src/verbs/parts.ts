@@ -9,6 +9,7 @@ import { type Quotas, readOptions } from '../inputs/options.ts';
 import { deriveInput, importInput, issueInput, readOption } from '../inputs/schemas.ts';
 import type { DeriveInput, ImportInput, IssueInput, Read } from '../inputs/types.ts';
 import { Limits } from '../limits/limits.ts';
+import { ReportedHealth } from '../ports/store-health.ts';
 import { AccountRecords } from '../records/account-records.ts';
 import { CheckedStore } from '../records/checked-store.ts';
 import { ClockEvidence } from '../records/clock-evidence.ts';
@@ -88,7 +89,7 @@ export function partsOf(options: unknown): ServiceParts {
   const store = new CheckedStore(read.store, {
     isLocal,
     deadlineMs,
-    onFailure: (failure) => events.storeTrouble(failure),
+    health: new ReportedHealth(events, now),
   });
   const shared = {
     rules: rulesOf(read),
@@ -115,7 +116,7 @@ export class PartsInside {
       { ...outside, usage: outside.view.usage },
       {
         events,
-        store: outside.store.in(connection, (failure) => events.storeTrouble(failure)),
+        store: outside.store.in(connection, new ReportedHealth(events, outside.now)),
         cache: NO_CACHE,
         canWriteLater: false,
         isInside: true,
@@ -175,7 +176,7 @@ function limitsOf(
     isPart: limits?.isPart,
     deadlineMs,
     now,
-    onFailure: (failure) => events.storeTrouble(failure, 'leases'),
+    health: new ReportedHealth(events, now, 'leases'),
     onCorrupt: () => store.failure(corruptStore()),
   });
 }

@@ -9,6 +9,7 @@ import { CheckedLeaseStore } from '../../src/limits/checked-lease-store.ts';
 import { Leases } from '../../src/limits/leases.ts';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../src/ports/lease-store.ts';
 import type { TokenId, TokenRecord } from '../../src/token/record.ts';
+import { QUIET } from '../support.ts';
 
 const SECONDS = Number(process.env['SECONDS'] ?? 4);
 const ROUND_TRIP_MS = 2;
@@ -65,7 +66,11 @@ class LateStore implements LeaseStore {
 async function simulate({ nodes: count, perSecond, limit }: Plan): Promise<readonly string[]> {
   let now = START;
   const store = new LateStore(() => now);
-  const checked = new CheckedLeaseStore(store, { deadlineMs: 60_000, onFailure: () => {} });
+  const checked = new CheckedLeaseStore(store, {
+    deadlineMs: 60_000,
+    health: QUIET,
+    part: 'leases',
+  });
   const nodes = Array.from(
     { length: count },
     () => new Leases({ store: checked, deadlineMs: 60_000, now: () => now }),

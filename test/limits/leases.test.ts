@@ -6,6 +6,7 @@ import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import type { TokenLimits, TokenRecord } from '../../src/token/record.ts';
 import { runs } from '../laws.ts';
 import { CREATED, newRecord } from '../stores/support.ts';
+import { QUIET } from '../support.ts';
 import { RecordingLeases } from './support.ts';
 
 const START = CREATED.getTime();
@@ -16,7 +17,7 @@ function recordWith(limits: TokenLimits, version = 1): TokenRecord {
 
 /** One process, on a store and a clock that several can share. */
 function nodeOn(inner: RecordingLeases, time: { now: number }, deadlineMs = 1000): Leases {
-  const store = new CheckedLeaseStore(inner, { deadlineMs, onFailure: () => {} });
+  const store = new CheckedLeaseStore(inner, { deadlineMs, health: QUIET, part: 'leases' });
   return new Leases({ store, deadlineMs, now: () => time.now });
 }
 
@@ -398,7 +399,8 @@ describe('a process whose clock is fast', () => {
       asked.push(time.now);
       return take(wants);
     };
-    const checked = () => new CheckedLeaseStore(store, { deadlineMs: 2000, onFailure: () => {} });
+    const checked = () =>
+      new CheckedLeaseStore(store, { deadlineMs: 2000, health: QUIET, part: 'leases' });
     const node = (now: () => number) => new Leases({ store: checked(), deadlineMs: 2000, now });
     return {
       time,
@@ -460,7 +462,11 @@ describe('a lease store that answers late', () => {
   it('gets back what it grants after the deadline', async () => {
     const { store } = setUp();
     const failed = Promise.withResolvers<unknown>();
-    const checked = new CheckedLeaseStore(store, { deadlineMs: 1, onFailure: failed.resolve });
+    const checked = new CheckedLeaseStore(store, {
+      deadlineMs: 1,
+      health: { ...QUIET, onFailure: failed.resolve },
+      part: 'leases',
+    });
     const want = { key: 'a', window: 0, limit: 1000, want: 8, until: CREATED };
     const take = store.take.bind(store);
     const late = Promise.withResolvers<void>();
@@ -494,7 +500,7 @@ describe('a lease store that answers late', () => {
 it('a verification ends at its deadline if each lease arrives after its window', async () => {
   const store = new RecordingLeases();
   const time = { now: START };
-  const checked = new CheckedLeaseStore(store, { deadlineMs: 1000, onFailure: () => {} });
+  const checked = new CheckedLeaseStore(store, { deadlineMs: 1000, health: QUIET, part: 'leases' });
   const now = () => {
     time.now += 1000;
     return time.now;
@@ -516,7 +522,7 @@ it('a verification ends at its deadline if each lease arrives after its window',
 it('a clock that fails when a lease arrives refuses those that wait', async () => {
   const { store, time } = setUp();
   let reads = 0;
-  const parts = { deadlineMs: 1000, onFailure: () => {} };
+  const parts = { deadlineMs: 1000, health: QUIET, part: 'leases' } as const;
   const leases = new Leases({
     store: new CheckedLeaseStore(store, parts),
     deadlineMs: 1000,

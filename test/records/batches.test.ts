@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { storeOutage, TokenError } from '../../src/errors.ts';
+import { storeUnavailable, TokenError } from '../../src/errors.ts';
 import { inBatches } from '../../src/records/batches.ts';
 import { refusalOf } from '../support.ts';
 
 /** A store with `total` records that fails for batches of more than `most`, once it has changed some. */
-function storeOf(total: number, most: number, error: Error = storeOutage()) {
+function storeOf(total: number, most: number, error: Error = storeUnavailable('timeout')) {
   const asked: number[] = [];
   let left = total;
   const change = async (limit: number) => {
@@ -35,8 +35,8 @@ describe('a batch that fails slowly', () => {
   });
 
   it.each<[string, { slowMs?: number }, Error]>([
-    ['that fails quickly', { slowMs: 60_000 }, storeOutage()],
-    ['without a limit of time', {}, storeOutage()],
+    ['that fails quickly', { slowMs: 60_000 }, storeUnavailable('timeout')],
+    ['without a limit of time', {}, storeUnavailable('timeout')],
     ['with another error', { slowMs: 0 }, new TokenError('store_corrupt', 'no')],
   ])('is not, %s', async (_, options, fault) => {
     const { asked, change } = storeOf(300, 30, fault);
@@ -50,7 +50,7 @@ describe('a batch that fails slowly', () => {
     const asked: number[] = [];
     const change = async (limit: number) => {
       asked.push(limit);
-      throw storeOutage();
+      throw storeUnavailable('timeout');
     };
     await refusalOf(inBatches(change, { size: 100, slowMs: 0 }));
 

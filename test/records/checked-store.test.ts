@@ -3,7 +3,7 @@ import { TokenError } from '../../src/errors.ts';
 import { CheckedStore } from '../../src/records/checked-store.ts';
 import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { newRecord } from '../stores/support.ts';
-import { codeOf, RecordingStore, refusalOf } from '../support.ts';
+import { codeOf, QUIET, RecordingStore, refusalOf } from '../support.ts';
 
 const first = newRecord('first');
 const second = newRecord('second');
@@ -21,7 +21,11 @@ async function setUp() {
 
 function checkedOf(store: ConstructorParameters<typeof CheckedStore>[0], failures: string[] = []) {
   const onFailure = ({ code }: { readonly code: string }) => void failures.push(code);
-  return new CheckedStore(store, { isLocal: false, deadlineMs: 60_000, onFailure });
+  return new CheckedStore(store, {
+    isLocal: false,
+    deadlineMs: 60_000,
+    health: { ...QUIET, onFailure },
+  });
 }
 
 describe('reads of several records', () => {
@@ -146,7 +150,7 @@ describe('an answer of count', () => {
   it('has to come within the deadline', async () => {
     const store = new RecordingStore(new MemoryTokenStore(), { local: false });
     store.break('count', () => new Promise(() => {}));
-    const checked = new CheckedStore(store, { isLocal: false, deadlineMs: 1, onFailure() {} });
+    const checked = new CheckedStore(store, { isLocal: false, deadlineMs: 1, health: QUIET });
 
     expect(await codeOf(checked.count(query))).toBe('store_unavailable');
   });

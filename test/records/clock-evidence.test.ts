@@ -3,7 +3,7 @@ import { CheckedStore } from '../../src/records/checked-store.ts';
 import { ClockEvidence } from '../../src/records/clock-evidence.ts';
 import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { newRecord } from '../stores/support.ts';
-import { DatedStore } from '../support.ts';
+import { DatedStore, QUIET } from '../support.ts';
 
 const DAY = 86_400_000;
 const HOUR = 3_600_000;
@@ -19,7 +19,7 @@ async function setUp({
     store.insert(newRecord(label, { createdAt: new Date(at), expiresAt: new Date(at + DAY) }));
   for (const [index, age] of ages.entries()) await write(`n${index}`, NOW - age);
   const clock = { ranMs: 0, lead };
-  const checked = new CheckedStore(store, { isLocal: true, deadlineMs: 1000, onFailure() {} });
+  const checked = new CheckedStore(store, { isLocal: true, deadlineMs: 1000, health: QUIET });
   const evidence = new ClockEvidence(checked, () => clock.ranMs);
   const now = () => NOW + clock.ranMs + clock.lead;
   return {

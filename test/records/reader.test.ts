@@ -15,6 +15,7 @@ import {
   codeOf,
   forge,
   OTHER_SCOPE,
+  QUIET,
   RecordingStore,
   recordOf,
   SCOPE,
@@ -43,7 +44,11 @@ const LIMITS: CacheLimits = { maxStaleMs: 1000, maxEntries: 10, maxBytes: 1e6 };
 
 /** A reader over a store that counts as remote, so that concurrent reads are batched. */
 function readerOf(store: TokenStore, onFailure: (failure: StoreFailure) => void = () => {}) {
-  const checked = new CheckedStore(store, { isLocal: false, deadlineMs: 60_000, onFailure });
+  const checked = new CheckedStore(store, {
+    isLocal: false,
+    deadlineMs: 60_000,
+    health: { ...QUIET, onFailure },
+  });
   return new RecordReader(checked, LIMITS);
 }
 

@@ -263,7 +263,7 @@ describe('leases in SQLite', () => {
     new SqliteLeases(handle);
     handle.exec(`PRAGMA user_version = ${2 * 65_536 + 2}`);
     expect(() => new SqliteLeases(handle)).toThrow(
-      expect.objectContaining({ code: 'invalid_options', details: { reason: 'later_layout' } }),
+      expect.objectContaining({ code: 'invalid_options', details: { reason: 'schema_newer' } }),
     );
   });
 

@@ -61,8 +61,9 @@ export interface BearerGuardOptions<Entry extends string = string> {
   /** Called with each refusal, for the log; never with a value. What it throws is ignored. */
   readonly onRefusal?: ((refusal: GuardRefusal) => void) | undefined;
   /**
-   * Called if a token cannot be used because `clientAddress` is missing or gives no address, at most once a
-   * minute: write it to your log. What it throws is ignored.
+   * Called with the error of each token that cannot be checked (503), with its reason in `details`; and at
+   * most once a minute if a token cannot be used because `clientAddress` is missing or gives no address.
+   * Write it to your log. What it throws is ignored.
    */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -287,6 +288,7 @@ class Guard {
   /** Refuses a request whose token could not be checked. A mistake of the caller is thrown instead. */
   #refuseUnchecked(method: string, error: unknown): GuardOutcome {
     if (!isTokenError(error) || !UNAVAILABLE.includes(error.code)) throw error;
+    this.#errors.report(error);
     return this.#refuse(method, { reason: 'unavailable' });
   }
 

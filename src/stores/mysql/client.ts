@@ -1,5 +1,12 @@
-import { isTokenError, TokenError } from '../../errors.ts';
+import {
+  DeadlineError,
+  isTokenError,
+  type StoreReason,
+  storeUnavailable,
+  TokenError,
+} from '../../errors.ts';
 import { clearTimeout, performance, setTimeout } from '../../time/timers.ts';
+import { partOf, reasonOfConnection } from '../shared/reasons.ts';
 import { type TableKind, TOKENS } from '../shared/schema-mark.ts';
 
 /** A parameter of a statement on a {@link MysqlConnection}. */
@@ -225,7 +232,7 @@ export class Session {
       // Without a deadline, the driver would wait forever and occupy a connection of the pool.
       const timer = setTimeout(() => {
         if (connection !== undefined) this.#hungCalls += 1;
-        end(new Error('too late'));
+        end(new DeadlineError());
       }, deadlineMs);
       connect();
     });
@@ -271,12 +278,8 @@ export function isStandby([readOnly, innodbReadOnly]: Cells): boolean {
   return ![readOnly, innodbReadOnly].every((cell) => ['0', 'OFF'].includes(String(cell)));
 }
 
-export function standbyError({ standby: [risk, cure] }: TableKind = TOKENS): TokenError {
-  return new TokenError(
-    'store_unavailable',
-    `the MySQL server is read-only, as replicas are, and ${risk}: ${cure}`,
-    { reason: 'standby' },
-  );
+export function standbyError(kind: TableKind = TOKENS): TokenError {
+  return storeUnavailable('standby', partOf(kind));
 }
 
 /**
@@ -306,27 +309,41 @@ const ROLLED_BACK = new Set<number | undefined>([1213, 1020]);
 /** Errors that leave the connection usable. */
 const HARMLESS = new Set([...ROLLED_BACK, DUPLICATE, LOCK_TIMEOUT]);
 
-const NOT_USABLE =
-  'the MySQL database cannot be used: it is down, closed, busy, full or read-only; tokenwright doctor --store URL says which';
-const NO_DATABASE =
-  'the pool has selected no database, or one that does not exist: name one in its options or in tables';
+/** By error number. 1290, 1792 and 1836: the server is read-only, by an option, in this session or as a whole. */
+const REASONS: ReadonlyMap<number | undefined, StoreReason> = new Map(
+  (
+    [
+      ['schema_missing', [1146]],
+      ['schema_older', [1054, 1176]],
+      ['forbidden', [1044, 1142, 1143, 1227, 1370]],
+      ['credentials', [1045, 1251, 1698, 1820, 4151]],
+      ['no_database', [1046, 1049]],
+      ['standby', [1290, 1792, 1836]],
+      ['prepared_full', [1461]],
+      ['busy', [1040, 1203, 1226, 1205, 1213, 1020, 9007, 8028]],
+      ['timeout', [1317, 1969, 3024]],
+      // 1047: a node of Galera that is not, or no longer, in the cluster.
+      ['unreachable', [1047, 1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 2006, 2013]],
+      ['full', [1021, 1114, 1041]],
+      ['encoding', [1300, 1366, 3988]],
+      ['unsupported', [1064, 1128, 1193, 1235, 1295, 1305]],
+    ] as const
+  ).flatMap(([reason, numbers]) => numbers.map((number) => [number, reason] as const)),
+);
 
-/** The server is read-only: of this session, by an option, or as a whole. */
-const READ_ONLY = new Set<number | undefined>([1290, 1792, 1836]);
-
-/** By error number: the failures that the host can fix. */
-function reasonsFor({ holds }: TableKind): ReadonlyMap<number | undefined, string> {
-  const noSchema = `the table of ${holds} is missing, or not up to date: call migrate`;
-  const denied = `the user of the pool may not do this: it needs SELECT, INSERT, UPDATE and DELETE on the table of ${holds}, and CREATE and ALTER to migrate`;
-  return new Map([
-    // No such table, column or index.
-    ...[1146, 1054, 1176].map((number) => [number, noSchema] as const),
-    // Access to a database, a command or a column denied; a missing privilege.
-    ...[1044, 1142, 1143, 1227].map((number) => [number, denied] as const),
-    // No database chosen, or an unknown one.
-    ...[1046, 1049].map((number) => [number, NO_DATABASE] as const),
-  ]);
+function reasonOf(error: unknown): StoreReason {
+  const known = REASONS.get(errorNumber(error)) ?? reasonOfConnection(error);
+  if (known !== undefined) return known;
+  const text = error instanceof Error ? error.message : '';
+  return DRIVER_TEXTS.find(([pattern]) => pattern.test(text))?.[1] ?? 'unknown';
 }
+
+/** What mysql2 says without a number. Its texts are read, and never shown. */
+const DRIVER_TEXTS: readonly (readonly [RegExp, StoreReason])[] = [
+  [/Pool is closed|pool was closed/i, 'closed'],
+  [/No connections available|Queue limit/i, 'busy'],
+  [/closed state|connection lost|fatal error/i, 'unreachable'],
+];
 
 function errorNumber(error: unknown): number | undefined {
   return (error as { readonly errno?: number } | undefined)?.errno;
@@ -338,8 +355,7 @@ export function toTokenError(error: unknown, kind: TableKind = TOKENS): TokenErr
   if (number === DUPLICATE && isOfPrimaryKey(error)) {
     return new TokenError('id_taken', 'this id is taken');
   }
-  if (READ_ONLY.has(number)) return standbyError(kind);
-  return new TokenError('store_unavailable', reasonsFor(kind).get(number) ?? NOT_USABLE);
+  return storeUnavailable(reasonOf(error), partOf(kind));
 }
 
 /** Another index may be unique as well. In each language the message ends with the name of the key. */

@@ -1,6 +1,7 @@
-import { isTokenError, TokenError } from '../../errors.ts';
+import { isTokenError, type StoreReason, storeUnavailable, TokenError } from '../../errors.ts';
 import { withDeadline } from '../../time/deadline.ts';
 import { performance } from '../../time/timers.ts';
+import { partOf, reasonOfConnection } from '../shared/reasons.ts';
 import { type TableKind, TOKENS } from '../shared/schema-mark.ts';
 
 /** A statement that the store sends to a {@link PostgresPool}: a part of pg's `QueryConfig`. */
@@ -100,9 +101,8 @@ export class Session {
 
   toTokenError(error: unknown, kind?: TableKind): TokenError {
     if (isTokenError(error)) return error;
-    const state = sqlStateOf(error);
-    if (state === undefined) this.#dropIdle();
-    return unavailable(state, kind);
+    if (sqlStateOf(error) === undefined) this.#dropIdle();
+    return unavailable(error, kind);
   }
 
   /**
@@ -125,11 +125,29 @@ export function sqlStateOf(error: unknown): string | undefined {
   return String(error.code);
 }
 
-export function unavailable(sqlState: string | undefined, kind: TableKind = TOKENS): TokenError {
-  const details = STANDBY.has(sqlState) ? { reason: 'standby' } : undefined;
-  const message = reasonsFor(kind).get(sqlState) ?? NOT_USABLE;
-  return new TokenError('store_unavailable', message, details);
+export function unavailable(error: unknown, kind: TableKind = TOKENS): TokenError {
+  return storeUnavailable(reasonOf(error), partOf(kind));
 }
+
+function reasonOf(error: unknown): StoreReason {
+  const state = sqlStateOf(error);
+  if (state === undefined) return reasonOfConnection(error) ?? reasonOfDriver(error);
+  return REASONS.get(state) ?? REASONS.get(state.slice(0, 2)) ?? 'unknown';
+}
+
+/** What `pg` says without a code. Its texts are read, and never shown. */
+function reasonOfDriver(error: unknown): StoreReason {
+  const text = error instanceof Error ? error.message : '';
+  const known = DRIVER_TEXTS.find(([pattern]) => pattern.test(text));
+  return known?.[1] ?? 'unknown';
+}
+
+const DRIVER_TEXTS: readonly (readonly [RegExp, StoreReason])[] = [
+  [/timeout/i, 'timeout'],
+  [/after calling end on the pool|client was closed/i, 'closed'],
+  [/^SASL:/, 'credentials'],
+  [/terminated|not queryable|connection error|does not support SSL/i, 'unreachable'],
+];
 
 /**
  * Whether a statement lost against another one and may succeed now: after a deadlock, or after a
@@ -140,28 +158,31 @@ function isConflict(error: unknown): boolean {
   return state === '40001' || state === '40P01';
 }
 
-const NOT_USABLE =
-  'PostgreSQL cannot be used: it is down, refuses this, or did not answer in time; tokenwright doctor --store URL says which';
-const NO_STATEMENTS =
-  'PostgreSQL is behind a pooler that does not know prepared statements: set prepare: false';
-
-/** By SQLSTATE: a write to a server that takes none, and a read that divides by "is the primary". */
-const STANDBY = new Set<string | undefined>(['25006', '22012']);
-
-/** By SQLSTATE: the failures that the host can fix. */
-function reasonsFor({
-  holds,
-  standby: [risk, cure],
-}: TableKind): ReadonlyMap<string | undefined, string> {
-  const table = `the table of ${holds}`;
-  return new Map([
-    ['42P01', `${table} does not exist: call migrate(), or run the SQL of migrationSql()`],
-    ['42703', `${table} is not up to date: call migrate()`],
-    ['42501', `the role of the pool may not read and write ${table}`],
-    ['26000', NO_STATEMENTS],
-    ['42P05', NO_STATEMENTS],
-    ['25006', 'PostgreSQL accepts no writes: it is a replica, or set to read-only'],
-    ['22012', `PostgreSQL is a standby, which ${risk}: ${cure}`],
-    ['42P10', `${table} has no primary key: create it as in the SQL of migrationSql()`],
-  ]);
-}
+/** By SQLSTATE, or by its class. A read that divides by "is the primary" gives 22012. */
+const REASONS: ReadonlyMap<string, StoreReason> = new Map([
+  ['08', 'unreachable'],
+  ['57P01', 'unreachable'],
+  ['57P02', 'unreachable'],
+  ['57P03', 'unreachable'],
+  ['57014', 'timeout'],
+  ['53', 'busy'],
+  ['40', 'busy'],
+  ['55P03', 'busy'],
+  ['53100', 'full'],
+  ['28', 'credentials'],
+  ['3D000', 'no_database'],
+  ['42P01', 'schema_missing'],
+  ['3F000', 'schema_missing'],
+  ['42703', 'schema_older'],
+  ['42P10', 'schema_older'],
+  ['42501', 'forbidden'],
+  ['26000', 'pooler'],
+  ['42P05', 'pooler'],
+  ['08P01', 'pooler'],
+  ['22021', 'encoding'],
+  ['22P05', 'encoding'],
+  ['25006', 'standby'],
+  ['22012', 'standby'],
+  ['0A000', 'unsupported'],
+  ['42', 'unsupported'],
+]);

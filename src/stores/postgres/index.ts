@@ -1,5 +1,5 @@
 import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
-import { TokenError } from '../../errors.ts';
+import { storeUnavailable, TokenError } from '../../errors.ts';
 import type { EngineStore } from '../../ports/engine-store.ts';
 import type { LeaseStore } from '../../ports/lease-store.ts';
 import type {
@@ -22,7 +22,7 @@ import { readStandby, readWholeNumber } from '../shared/options.ts';
 import { Positions } from '../shared/positions.ts';
 import { digestsOf, type KnownListsById, RowReader, scanned, toValues } from '../shared/rows.ts';
 import { storeInTransaction } from '../shared/transaction.ts';
-import { type PostgresPool, type PostgresQuery, readPool, Session, unavailable } from './client.ts';
+import { type PostgresPool, type PostgresQuery, readPool, Session } from './client.ts';
 import { examine } from './doctor.ts';
 import { Hints } from './hints.ts';
 import { PostgresLeases } from './leases.ts';
@@ -163,7 +163,7 @@ export class PostgresTokenStore implements EngineStore {
     const [row] = (await this.#session.run(query, values)) as readonly Partial<TokenCounts>[];
     const [live, ended] = [row?.live, row?.ended].map(Number);
     if (live === undefined || ended === undefined || Number.isNaN(live + ended)) {
-      throw unavailable(undefined);
+      throw storeUnavailable('unknown');
     }
     return { live, ended };
   }
@@ -332,7 +332,7 @@ export class PostgresTokenStore implements EngineStore {
   async #change(query: PostgresQuery, values: readonly unknown[]): Promise<ChangeCount> {
     const [row] = (await this.#session.run(query, values)) as readonly Partial<ChangeCount>[];
     // Without a count the outcome is unknown; it does not mean that there is no such record.
-    if (typeof row?.changed !== 'number') throw unavailable(undefined);
+    if (typeof row?.changed !== 'number') throw storeUnavailable('unknown');
     return { ...row, changed: row.changed };
   }
 }

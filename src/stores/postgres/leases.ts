@@ -1,4 +1,4 @@
-import { TokenError } from '../../errors.ts';
+import { storeUnavailable } from '../../errors.ts';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../ports/lease-store.ts';
 import { type LeaseRow, leaseRow, roundsOf, slotOf, summedLeases } from '../shared/lease-rows.ts';
 import { LEASES } from '../shared/schema-mark.ts';
@@ -77,7 +77,7 @@ function cellsIn(answer: unknown): TakenCells {
   const text = (answer as { readonly cells?: unknown } | undefined)?.cells;
   // Without the text it is unknown how much was granted.
   if (typeof text !== 'string') {
-    throw new TokenError('store_unavailable', 'PostgreSQL did not say what it has granted');
+    throw storeUnavailable('unknown', 'leases');
   }
   return JSON.parse(text);
 }

@@ -21,7 +21,7 @@ export async function migrateTables(pool: PostgresPool, tables: readonly Table[]
   const client = await new Session(readPool(pool), MIGRATION_DEADLINE_MS)
     .checkOut()
     .catch((error) => {
-      throw isTokenError(error) ? error : unavailable(sqlStateOf(error));
+      throw isTokenError(error) ? error : unavailable(error);
     });
   let isDone = false;
   try {
@@ -99,5 +99,5 @@ function migrationError(error: unknown, { name, kind }: Table): TokenError {
       `the table ${name} cannot be brought up to date now, because another session has locked it, such as a dump or a transaction that stays open: try again when it has ended`,
     );
   }
-  return state === '42P07' ? foreignTable({ name, kind }) : unavailable(state, kind);
+  return state === '42P07' ? foreignTable({ name, kind }) : unavailable(error, kind);
 }

@@ -1,5 +1,6 @@
-import { isTokenError, TokenError } from '../../errors.ts';
+import { isTokenError, type StoreReason, storeUnavailable, TokenError } from '../../errors.ts';
 import { delay, performance } from '../../time/timers.ts';
+import { reasonOfConnection } from '../shared/reasons.ts';
 
 /** The name of a command, in lower case as ioredis expects it, and its arguments. */
 export type RedisCommand = readonly [name: string, ...args: string[]];
@@ -78,7 +79,7 @@ const POLL_MS = 10;
  */
 export async function whenReady(driver: Driver, timeoutMs = READY_MS): Promise<void> {
   await until(() => driver.state !== 'connecting', timeoutMs);
-  if (driver.state === 'closed') throw new Error('not connected');
+  if (driver.state === 'closed') throw storeUnavailable('closed');
 }
 
 export async function until(isMet: () => boolean, timeoutMs = READY_MS): Promise<void> {
@@ -114,15 +115,36 @@ export function throwTokenError(error: unknown): never {
 export function tokenErrorOf(error: unknown): TokenError {
   if (isTokenError(error)) return error;
   if (isReply(error, 'WRONGTYPE')) return corruptRecord();
-  if (isReply(error, 'READONLY')) {
-    return new TokenError('store_unavailable', 'this Redis server is a replica', {
-      reason: 'standby',
-    });
-  }
-  return new TokenError(
-    'store_unavailable',
-    'Redis cannot be used: it is down, starting, full, not a primary, or does not let this user in; tokenwright doctor --store URL says which',
-  );
+  return storeUnavailable(reasonOf(error));
+}
+
+function reasonOf(error: unknown): StoreReason {
+  if (!(error instanceof Error)) return 'unknown';
+  const [reply = ''] = error.message.split(' ', 1);
+  return REPLIES.get(reply) ?? reasonOfConnection(error) ?? reasonOfDriver(error.message);
+}
+
+/** By the first word of the server's answer. */
+const REPLIES: ReadonlyMap<string, StoreReason> = new Map([
+  ['READONLY', 'standby'],
+  ['NOAUTH', 'credentials'],
+  ['WRONGPASS', 'credentials'],
+  ['NOPERM', 'forbidden'],
+  ['LOADING', 'busy'],
+  ['BUSY', 'busy'],
+  ['TRYAGAIN', 'busy'],
+  ['MASTERDOWN', 'unreachable'],
+  ['CLUSTERDOWN', 'unreachable'],
+  ['OOM', 'full'],
+  // The server cannot save to its disk.
+  ['MISCONF', 'full'],
+  ['ERR', 'unsupported'],
+]);
+
+/** What the clients say. Their texts are read, and never shown. */
+function reasonOfDriver(text: string): StoreReason {
+  if (/timed out|timeout/i.test(text)) return 'timeout';
+  return /not connected|closed|writeable|retries/i.test(text) ? 'unreachable' : 'unknown';
 }
 
 export function corruptRecord(): TokenError {

@@ -1,4 +1,4 @@
-import { TokenError } from '../../errors.ts';
+import { storeUnavailable, type TokenError } from '../../errors.ts';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../ports/lease-store.ts';
 import { leaseRow, summedLeases } from '../shared/lease-rows.ts';
 import type { Driver } from './driver.ts';
@@ -134,8 +134,5 @@ export class RedisLeaseStore implements LeaseStore {
 }
 
 function unconfirmed(): TokenError {
-  return new TokenError(
-    'store_unavailable',
-    'uses were granted, but too few replicas have confirmed it: a failover might grant them again',
-  );
+  return storeUnavailable('unreachable', 'leases');
 }

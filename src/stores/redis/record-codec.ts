@@ -107,7 +107,7 @@ function unreadableRecord(value: string): TokenError {
     return new TokenError(
       'store_corrupt',
       'a token record in Redis has the layout of a later version of tokenwright',
-      { reason: 'later_layout' },
+      { reason: 'schema_newer' },
     );
   }
   if (!OF_DEVELOPMENT.test(value)) return corruptRecord();

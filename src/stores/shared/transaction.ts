@@ -1,4 +1,4 @@
-import { TokenError } from '../../errors.ts';
+import { storeUnavailable, type TokenError } from '../../errors.ts';
 import type { EngineStore } from '../../ports/engine-store.ts';
 import type { TokenStore } from '../../ports/token-store.ts';
 
@@ -37,8 +37,5 @@ export function storeInTransaction(
  * later statement would be refused, or would commit alone.
  */
 export function failedTransaction(): TokenError {
-  return new TokenError(
-    'store_unavailable',
-    'an earlier call in this transaction has failed: roll it back, and try again from its start',
-  );
+  return storeUnavailable('transaction_failed');
 }

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { SQLITE_BUSY_MS } from '../../bounds.ts';
-import { isTokenError, TokenError } from '../../errors.ts';
+import { isTokenError, type StoreReason, storeUnavailable, TokenError } from '../../errors.ts';
 import { delay, performance } from '../../time/timers.ts';
 
 /**
@@ -169,22 +169,16 @@ export function isBusy(error: unknown): boolean {
   return (Number(errcode) & 0xff) === 5 || String(code).startsWith('SQLITE_BUSY');
 }
 
-export const NOT_USABLE =
-  'the SQLite database cannot be used: it is locked, closed, full or damaged';
-
-export const NOT_OPENED =
-  'the SQLite database does not open: it has to be a file of its own, in a directory this process may write to';
-
 /** Runs work, and turns errors of the driver into ours. */
-export function guarded<Result>(work: () => Result, message = NOT_USABLE): Result {
+export function guarded<Result>(work: () => Result): Result {
   try {
     return work();
   } catch (error) {
-    throw toTokenError(error, message);
+    throw toTokenError(error);
   }
 }
 
-export function toTokenError(error: unknown, message = NOT_USABLE): TokenError {
+export function toTokenError(error: unknown): TokenError {
   if (isTokenError(error)) return error;
   // `node:sqlite` rejects integers beyond the safe range, which we never write.
   if (error instanceof Error && 'code' in error && error.code === 'ERR_OUT_OF_RANGE') {
@@ -193,5 +187,33 @@ export function toTokenError(error: unknown, message = NOT_USABLE): TokenError {
       'a token record in the database has an integer too large',
     );
   }
-  return new TokenError('store_unavailable', message);
+  return storeUnavailable(reasonOf(error));
+}
+
+/** By SQLite's primary result code, which `node:sqlite` gives as a number and better-sqlite3 by name. */
+const REASONS: readonly (readonly [code: number, name: string, reason: StoreReason])[] = [
+  [5, 'SQLITE_BUSY', 'busy'],
+  [6, 'SQLITE_LOCKED', 'busy'],
+  [13, 'SQLITE_FULL', 'full'],
+  [3, 'SQLITE_PERM', 'not_opened'],
+  [8, 'SQLITE_READONLY', 'not_opened'],
+  [14, 'SQLITE_CANTOPEN', 'not_opened'],
+  [26, 'SQLITE_NOTADB', 'not_opened'],
+];
+
+const OF_FILES = new Set<unknown>(['EACCES', 'EISDIR', 'ENOENT', 'ENOTDIR', 'EPERM', 'EROFS']);
+
+function reasonOf(error: unknown): StoreReason {
+  if (!(error instanceof Error)) return 'unknown';
+  const { errcode, code, message } = error as Error & {
+    readonly errcode?: unknown;
+    readonly code?: unknown;
+  };
+  const primary = Number(errcode) & 0xff;
+  const known = REASONS.find(([number, name]) => number === primary || `${code}`.startsWith(name));
+  if (known !== undefined) return known[2];
+  if (OF_FILES.has(code)) return 'not_opened';
+  if (/no such table/.test(message)) return 'schema_missing';
+  if (/no such column|has no column/.test(message)) return 'schema_older';
+  return /not open/.test(message) ? 'closed' : 'unknown';
 }

@@ -23,14 +23,7 @@ import { purgedOf } from '../shared/purged.ts';
 import { COLUMNS, RowReader, scanned, toValues } from '../shared/rows.ts';
 import { storeInTransaction } from '../shared/transaction.ts';
 import { Checkpoints } from './checkpoints.ts';
-import {
-  cellsOf,
-  guarded,
-  NOT_OPENED,
-  readNow,
-  type SqliteHandle,
-  type SqliteValue,
-} from './client.ts';
+import { cellsOf, guarded, readNow, type SqliteHandle, type SqliteValue } from './client.ts';
 import { Connection, type Opened } from './connection.ts';
 import { countHeld, hasInstant } from './counts.ts';
 import { examine, examinePart } from './doctor.ts';
@@ -125,7 +118,7 @@ export class SqliteTokenStore implements EngineStore {
     options: SqliteStoreOptions = {},
   ): SqliteTokenStore {
     const rows = new RowReader(options);
-    return guarded(() => new SqliteTokenStore(partsOf(placesOf(place), rows)), NOT_OPENED);
+    return guarded(() => new SqliteTokenStore(partsOf(placesOf(place), rows)));
   }
 
   /**
@@ -135,7 +128,7 @@ export class SqliteTokenStore implements EngineStore {
    */
   static openFile(tokens: string): SqliteTokenStore {
     const rows = new RowReader({});
-    return guarded(() => new SqliteTokenStore(partsOf(placesBeside(tokens), rows)), NOT_OPENED);
+    return guarded(() => new SqliteTokenStore(partsOf(placesBeside(tokens), rows)));
   }
 
   /**

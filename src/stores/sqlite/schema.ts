@@ -219,7 +219,7 @@ function versionOf(handle: SqliteHandle, schema: Schema): number {
     throw notUsable(`the SQLite database holds something else than ${foreign}`);
   throw notUsable(
     `${database} has schema version ${version}, and this tokenwright can use ${latest} at most: upgrade tokenwright`,
-    'later_layout',
+    'schema_newer',
   );
 }
 

@@ -1,15 +1,6 @@
 import { existsSync } from 'node:fs';
-import { TokenError } from '../../errors.ts';
-import {
-  guarded,
-  isBusy,
-  NOT_OPENED,
-  NOT_USABLE,
-  type OwnHandle,
-  openFile,
-  readNow,
-  type SqliteHandle,
-} from './client.ts';
+import { storeUnavailable } from '../../errors.ts';
+import { guarded, isBusy, type OwnHandle, openFile, readNow, type SqliteHandle } from './client.ts';
 import { type Delayed, LockQueue, type QueuedTask, rejectAll } from './lock-queue.ts';
 import { areReplaced, filesBehind, filesReplaced, type OpenFiles } from './open-files.ts';
 import { prepareDatabase, type Schema } from './schema.ts';
@@ -51,7 +42,7 @@ export class SideDatabase<Statements> {
     this.#place = place;
     this.#schema = schema;
     this.#prepare = prepare;
-    if (typeof place !== 'string') guarded(() => this.#open(), NOT_OPENED);
+    if (typeof place !== 'string') guarded(() => this.#open());
   }
 
   /** Whether it has been made: a file that nobody has used is missing. */
@@ -68,7 +59,7 @@ export class SideDatabase<Statements> {
   async read<Result>(
     work: (statements: Statements, handle: SqliteHandle) => Result,
   ): Promise<Result> {
-    const { statements, handle } = guarded(() => this.#open(), NOT_OPENED);
+    const { statements, handle } = guarded(() => this.#open());
     return readNow(() => {
       this.#checkFiles();
       return work(statements, handle);
@@ -84,7 +75,7 @@ export class SideDatabase<Statements> {
    * `store_corrupt` if the files were removed or replaced, so that nobody else sees the write
    */
   async write<Result>(work: (statements: Statements) => Result): Promise<Result> {
-    const { statements } = guarded(() => this.#open(), NOT_OPENED);
+    const { statements } = guarded(() => this.#open());
     return this.#queue.run(() => work(statements)) as Promise<Result>;
   }
 
@@ -100,7 +91,7 @@ export class SideDatabase<Statements> {
 
   #open(): OpenedSide<Statements> {
     if (this.#opened !== undefined) return this.#opened;
-    if (this.#isClosed) throw new TokenError('store_unavailable', NOT_USABLE);
+    if (this.#isClosed) throw storeUnavailable('closed');
     this.#opened =
       typeof this.#place === 'string' ? this.#openFile(this.#place) : this.#over(this.#place);
     return this.#opened;

@@ -100,8 +100,8 @@ function ofDevelopment(count: number) {
 
 describe.skipIf(!isInstalled('redis'))('a Redis record of another layout', () => {
   it.each<[string, (lines: string[]) => string[], string, string]>([
-    ['later', (lines) => ['2 of a later version', ...lines.slice(1)], 'later_layout', 'later'],
-    ['later by far', (lines) => ['12 ', ...lines.slice(1)], 'later_layout', 'later'],
+    ['later', (lines) => ['2 of a later version', ...lines.slice(1)], 'schema_newer', 'later'],
+    ['later by far', (lines) => ['12 ', ...lines.slice(1)], 'schema_newer', 'later'],
     ['that of development', ofDevelopment(23), 'schema_older', 'development'],
     ['that of early development', ofDevelopment(16), 'schema_older', 'development'],
   ])('is refused and left unchanged if it is %s', async (_, rewritten, reason, word) => {

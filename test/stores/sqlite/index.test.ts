@@ -348,7 +348,7 @@ describe('SqliteTokenStore.open', () => {
 
     expect(failure).toMatchObject({
       code: 'invalid_options',
-      details: { reason: 'later_layout' },
+      details: { reason: 'schema_newer' },
     });
     expect(failure.message).toContain('schema version 2');
     expect(schemaOf(handle)).toEqual(before);

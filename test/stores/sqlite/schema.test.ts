@@ -96,7 +96,7 @@ describe('the schema of a SQLite file', () => {
     const running = opened(SqliteTokenStore.openFile(path));
     prepareDatabase(handle, THIRD);
 
-    expect(codeOf(() => SqliteTokenStore.openFile(path))).toBe('later_layout');
+    expect(codeOf(() => SqliteTokenStore.openFile(path))).toBe('schema_newer');
     await expect(running.find([record.id])).rejects.toMatchObject({ code: 'store_unavailable' });
   });
 

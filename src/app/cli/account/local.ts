@@ -1,6 +1,6 @@
 import { ApiError } from '../../../http/client.ts';
 import { tokenHandler } from '../../../http/index.ts';
-import { TokenError, TokenService } from '../../../index.ts';
+import { TokenService } from '../../../index.ts';
 import { readAccount } from '../../../inputs/schemas.ts';
 import type { ScopeCatalog } from '../../../scope/index.ts';
 import { isId } from '../../../token/id.ts';
@@ -78,9 +78,7 @@ function connect(tokens: TokenService, given: string | undefined, storeName: str
       return found.id;
     },
     toError: ({ code, message, details }) => {
-      if (code === 'internal') return fault as Error;
-      // So that what is wrong with the store is looked for.
-      if (code === 'store_unavailable') return new TokenError(code, message, details);
+      if (code === 'internal' || code === 'store_unavailable') return fault as Error;
       if (code === 'usage_not_recorded') return inputError(notRecorded(storeName));
       if (code === 'address_denied' || code === 'limit_exceeded') {
         return new ApiError('invalid_token', message);

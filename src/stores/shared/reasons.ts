@@ -1,0 +1,40 @@
+import { DeadlineError, type StorePart, type StoreReason } from '../../errors.ts';
+import { LEASES, type TableKind, USAGE } from './schema-mark.ts';
+
+/** Codes of the network, as Node and all drivers give them. */
+const NETWORK = new Set<unknown>([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EHOSTDOWN',
+  'ENOENT',
+  'EPIPE',
+  'ERR_SOCKET_CLOSED',
+  'ERR_STREAM_DESTROYED',
+]);
+
+/** What Cloudflare Workers say when a request uses a connection that another one has opened. */
+const FOREIGN_REQUEST = /on behalf of a different request/;
+
+/** Why a call failed that the database itself has not refused; `undefined` if this does not tell. */
+export function reasonOfConnection(error: unknown): StoreReason | undefined {
+  if (error instanceof DeadlineError) return 'timeout';
+  if (!(error instanceof Error)) return undefined;
+  // Node tries each address of a host, and puts what they said into one error.
+  const inner: unknown = error instanceof AggregateError ? error.errors[0] : error.cause;
+  const { code } = error as { readonly code?: unknown };
+  if (NETWORK.has(code)) return 'unreachable';
+  if (code === 'ETIMEDOUT') return 'timeout';
+  if (FOREIGN_REQUEST.test(error.message)) return 'foreign_request';
+  return inner === undefined ? undefined : reasonOfConnection(inner);
+}
+
+/** The part of the engine whose table a statement needed; `undefined` for the tokens. */
+export function partOf(kind: TableKind): StorePart | undefined {
+  if (kind === USAGE) return 'usage';
+  return kind === LEASES ? 'leases' : undefined;
+}
