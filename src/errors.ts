@@ -152,6 +152,20 @@ const STORE_REASONS = {
 /** Why a store cannot be used: `details.reason` of `store_unavailable`. */
 export type StoreReason = keyof typeof STORE_REASONS;
 
+/** Says why a store has failed, by the code and the reason of the failure. */
+export function sentenceOf({
+  code,
+  reason,
+}: {
+  readonly code: string;
+  readonly reason?: StoreReason;
+}): string {
+  if (reason !== undefined) return STORE_REASONS[reason];
+  return code === 'store_corrupt'
+    ? 'it returns something that is not a record; other records can still be read and written'
+    : STORE_REASONS.unknown;
+}
+
 /** The error for a store that cannot be used. */
 export function storeUnavailable(reason: StoreReason, store?: StorePart): StoreFailure {
   return failureOf('store_unavailable', STORE_REASONS[reason], withPart({ reason }, store));

@@ -66,6 +66,11 @@ export function inWords(seconds: number): string {
   return `${count} ${name}${count === 1 ? '' : 's'}`;
 }
 
+/** Counts things: `1 token`, `2 tokens`. */
+export function count(number: number, thing: string): string {
+  return `${number} ${thing}${number === 1 ? '' : 's'}`;
+}
+
 /** Says why a value is not a number of seconds in a range. */
 export function secondsMessage(name: string, value: unknown, min: number, max: number): string {
   const rule = `${name} must be a whole number of seconds from ${min} to ${max}`;

@@ -1,11 +1,11 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { nearestName } from '../../scope/nearest.ts';
+import { count } from '../../text/wording.ts';
 import { setTimeout } from '../../time/timers.ts';
 import { theLog } from '../server/logs/log.ts';
 import { isServiceLink, VARIABLES } from '../server/settings.ts';
 import { usageError } from '../terminal/errors.ts';
 import {
-  count,
   type Example,
   type Finding,
   helpRows,

@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 import { isatty } from 'node:tty';
+import { count } from '../../text/wording.ts';
 import { describeError } from '../terminal/error-message.ts';
-import { count } from '../terminal/layout.ts';
 import type { Reloaded } from './files/service-files.ts';
 import { theLog, warn } from './logs/log.ts';
 

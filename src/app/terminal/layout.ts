@@ -139,11 +139,6 @@ export function jsonText(value: unknown): string {
   );
 }
 
-/** Counts things: `1 token`, `2 tokens`. */
-export function count(number: number, thing: string): string {
-  return `${number} ${thing}${number === 1 ? '' : 's'}`;
-}
-
 /** Draws a call and its output as a terminal shows them. */
 export function showExample({ call, output }: Example): string {
   return indent(`$ tokenwright ${call}\n${output}`.trimEnd());

@@ -2,6 +2,7 @@ import type { OpenApiEntry, TokenScopes } from '../../../openapi/index.ts';
 import { type CatalogDiff, catalogDiff, type OpenApiReading } from '../../../openapi/index.ts';
 import { isSegment, readHost } from '../../../scope/grammar.ts';
 import type { ScopeCatalog } from '../../../scope/index.ts';
+import { count } from '../../../text/wording.ts';
 import {
   isFolder,
   readCatalog,
@@ -11,15 +12,7 @@ import {
 import { readSettings } from '../../server/settings.ts';
 import { usageError } from '../../terminal/errors.ts';
 import { asInput, readTokens } from '../../terminal/inputs.ts';
-import {
-  columns,
-  count,
-  diffLines,
-  indent,
-  jsonText,
-  labeled,
-  printable,
-} from '../../terminal/layout.ts';
+import { columns, diffLines, indent, jsonText, labeled, printable } from '../../terminal/layout.ts';
 import { catalogTypes } from '../catalog-types.ts';
 import { type Command, command, findingsOutcome, type Outcome } from '../command.ts';
 

@@ -8,6 +8,7 @@ import {
   type UsageStore,
 } from '../../../index.ts';
 import { stepsOf } from '../../../records/steps.ts';
+import { count } from '../../../text/wording.ts';
 import { isExpired } from '../../../token/record.ts';
 import { sealingKid } from '../../../values/value.ts';
 import { readSettings, type ServeSettings, STORE_SETTINGS } from '../../server/settings.ts';
@@ -22,7 +23,6 @@ import {
   withStore,
 } from '../../server/stores/open.ts';
 import { describeError } from '../../terminal/error-message.ts';
-import { count } from '../../terminal/layout.ts';
 import { command, findingsOutcome } from '../command.ts';
 import { STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
 

@@ -7,7 +7,7 @@ import {
   type TokenService,
 } from '../../../index.ts';
 import type { ScopeCatalog } from '../../../scope/index.ts';
-import { shownName } from '../../../text/wording.ts';
+import { count, shownName } from '../../../text/wording.ts';
 import { systemClock } from '../../../time/clock.ts';
 import { isFormatName, isObject } from '../../../token/record.ts';
 import { generateKey } from '../../../values/keys.ts';
@@ -23,7 +23,7 @@ import { storeTarget, withStore } from '../../server/stores/open.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
 import { parseMembers, quote, readJson } from '../../terminal/inputs.ts';
 import { LIFETIME, readFlag } from '../../terminal/kinds.ts';
-import { count, printable } from '../../terminal/layout.ts';
+import { printable } from '../../terminal/layout.ts';
 import { catalogPaths, refuseWildcards } from '../account/connect.ts';
 import { command, type Outcome } from '../command.ts';
 import { progressOn } from '../progress.ts';

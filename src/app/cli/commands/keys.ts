@@ -1,5 +1,6 @@
 import { dirname } from 'node:path';
 import { generateKey, isTokenError, type KeyOptions } from '../../../index.ts';
+import { count } from '../../../text/wording.ts';
 import { Key, KeyRing } from '../../../values/keys.ts';
 import {
   keyFileOf,
@@ -12,7 +13,7 @@ import { describeOpen, openToOthers } from '../../server/files/permissions.ts';
 import { makeFolder } from '../../server/files/private-file.ts';
 import { readSettings } from '../../server/settings.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
-import { columns, count, jsonText } from '../../terminal/layout.ts';
+import { columns, jsonText } from '../../terminal/layout.ts';
 import { type Command, command, findingsOutcome, type Given, type Outcome } from '../command.ts';
 import { KEYS_FLAG } from './store-flags.ts';
 

@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { stepsOf } from '../../../records/steps.ts';
+import { count } from '../../../text/wording.ts';
 import { readSettings, readVariable, STORE_SETTINGS } from '../../server/settings.ts';
 import { backUp } from '../../server/stores/backup.ts';
 import {
@@ -18,7 +19,6 @@ import {
 } from '../../server/stores/open.ts';
 import { type EngineName, parseStoreUrl } from '../../server/stores/url.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
-import { count } from '../../terminal/layout.ts';
 import { type Command, command, type Outcome } from '../command.ts';
 import { type Progress, progressOn } from '../progress.ts';
 

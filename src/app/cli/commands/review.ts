@@ -6,13 +6,14 @@ import {
   type TokenService,
 } from '../../../index.ts';
 import type { ScopeCatalog } from '../../../scope/index.ts';
+import { count } from '../../../text/wording.ts';
 import { readCatalog } from '../../server/files/catalog-files.ts';
 import { warn } from '../../server/logs/log.ts';
 import { readSettings, STORE_SETTINGS } from '../../server/settings.ts';
 import { usageToRead } from '../../server/stores/counts.ts';
 import { type OpenStore, storeTarget, withStore } from '../../server/stores/open.ts';
 import { readFlag, wholeNumber } from '../../terminal/kinds.ts';
-import { count, listFindings, printable } from '../../terminal/layout.ts';
+import { listFindings, printable } from '../../terminal/layout.ts';
 import type { ReviewDays } from '../account/client.ts';
 import { withClient } from '../account/connect.ts';
 import { ACCOUNT_FLAGS, ACCOUNT_HELP, ROUTE_FLAGS, ROUTE_HELP } from '../account/flags.ts';

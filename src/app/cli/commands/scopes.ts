@@ -7,10 +7,11 @@ import {
   type ScopeRequest,
   ScopeSet,
 } from '../../../scope/index.ts';
+import { count } from '../../../text/wording.ts';
 import { readCatalog, warnOfParameters } from '../../server/files/catalog-files.ts';
 import { usageError } from '../../terminal/errors.ts';
 import { asInput, readScopes } from '../../terminal/inputs.ts';
-import { columns, count, diffLines } from '../../terminal/layout.ts';
+import { columns, diffLines } from '../../terminal/layout.ts';
 import { type Command, command, type Outcome } from '../command.ts';
 import { GRANULARITY_FLAG, INPUT_FAULT } from './catalog.ts';
 import { describeRequest, namedTarget, REQUEST_REASONS, ROOT_NAME_FLAG } from './request.ts';

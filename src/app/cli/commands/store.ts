@@ -1,6 +1,7 @@
 import { MAX_PURGED } from '../../../bounds.ts';
 import { doctor, type ResealReport, systemClock, type TokenId } from '../../../index.ts';
 import { stepsOf } from '../../../records/steps.ts';
+import { count } from '../../../text/wording.ts';
 import { keyFileOf, readUsableKeys } from '../../server/files/key-file.ts';
 import { makeFolder } from '../../server/files/private-file.ts';
 import { readSettings, type ServeSettings, STORE_SETTINGS } from '../../server/settings.ts';
@@ -15,7 +16,6 @@ import {
 } from '../../server/stores/open.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
 import { AGE, readFlag, TIME, wholeNumber } from '../../terminal/kinds.ts';
-import { count } from '../../terminal/layout.ts';
 import { type Command, command, type Outcome } from '../command.ts';
 import { progressOn } from '../progress.ts';
 import { DOCTOR } from './doctor.ts';

@@ -1,15 +1,8 @@
 import type { WireAdvice, WireExplanation, WireToken, WireUsage } from '../../../http/wire.ts';
 import { OTHER_SCOPES } from '../../../ports/usage-store.ts';
 import type { ScopeDiff } from '../../../scope/index.ts';
-import {
-  columns,
-  count,
-  diffLines,
-  labeled,
-  printable,
-  table,
-  wrap,
-} from '../../terminal/layout.ts';
+import { count } from '../../../text/wording.ts';
+import { columns, diffLines, labeled, printable, table, wrap } from '../../terminal/layout.ts';
 import type { Listing, TokenClient, Verification, WrittenNeed } from '../account/client.ts';
 import type { Outcome } from '../command.ts';
 import { describeRequest, REQUEST_REASONS } from './request.ts';

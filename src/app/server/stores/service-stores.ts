@@ -1,9 +1,10 @@
 import { subscribe } from 'node:diagnostics_channel';
+import type { StorePart } from '../../../errors.ts';
 import type { EngineStore, LeaseStore } from '../../../index.ts';
+import { OutageLog, type OutageLogOptions, type StoreEvent } from '../../../ports/outage-log.ts';
 import type { UsageStore } from '../../../ports/usage-store.ts';
-import { count } from '../../terminal/layout.ts';
+import { count } from '../../../text/wording.ts';
 import { theLog, warn } from '../logs/log.ts';
-import { OutageLog, type OutageLogOptions } from '../logs/outage.ts';
 import type { ServeSettings } from '../settings.ts';
 import { usageFault } from './counts.ts';
 import { diagnose, diagnosePart } from './diagnosis.ts';
@@ -25,27 +26,22 @@ export async function serviceStores(
   opened: OpenStore,
 ): Promise<ServiceStores> {
   const { store, usage, leases } = opened;
-  return {
-    store: withOutageLog(store, {
-      name: target.name,
-      diagnose: () => diagnose(target, store),
-    }),
-    leases: withOutageLog(store.leases, {
-      label: 'leases',
-      name: `limits (${leases.name})`,
-      diagnose: () => diagnosePart('leases', target, opened),
-      remark: 'tokens whose uses are limited are refused, and all others are verified',
-    }),
-    usage: (await isRecorded(settings, opened))
-      ? withOutageLog(reportDropped(store.usage, usage.name), {
-          label: 'usage',
-          name: `usage (${usage.name})`,
-          diagnose: () => diagnosePart('usage', target, opened),
-          remark:
-            'tokens are verified and shown as before, without their uses, which are counted in memory',
-        })
-      : undefined,
-  };
+  logOutages(undefined, { name: target.name, diagnose: () => diagnose(target, store) });
+  logOutages('leases', {
+    name: `limits (${leases.name})`,
+    diagnose: () => diagnosePart('leases', target, opened),
+    remark: 'tokens whose uses are limited are refused, and all others are verified',
+  });
+  if (!(await isRecorded(settings, opened)))
+    return { store, leases: store.leases, usage: undefined };
+  reportDropped(usage.name);
+  logOutages('usage', {
+    name: `usage (${usage.name})`,
+    diagnose: () => diagnosePart('usage', target, opened),
+    remark:
+      'tokens are verified and shown as before, without their uses, which are counted in memory',
+  });
+  return { store, leases: store.leases, usage: store.usage };
 }
 
 /** Only warns if uses cannot be counted: a service without counts still verifies. */
@@ -59,37 +55,22 @@ async function isRecorded(
   return fault === undefined;
 }
 
-function reportDropped(usage: UsageStore, place: string): UsageStore {
+function reportDropped(place: string): void {
   subscribe('tokenwright:usage_dropped', (event) => {
     const lost = count((event as { readonly count: number }).count, 'count');
     write(`usage (${place}): ${lost} of uses could not be written and will be missing`);
   });
-  return usage;
 }
 
-interface OutageOptions extends Pick<OutageLogOptions, 'name' | 'diagnose' | 'remark'> {
-  /** The store as events name it; absent for that of the tokens. */
-  readonly label?: Trouble['store'];
-}
-
-/** Wraps a store, to log its outages. */
-function withOutageLog<Store extends object>(
-  store: Store,
-  { label, ...options }: OutageOptions,
-): Store {
+/** Logs the outages of a store. The channel, since a listener of all events would slow down each call. */
+function logOutages(part: StorePart | undefined, options: Omit<OutageLogOptions, 'write'>): void {
   const log = new OutageLog({ ...options, write });
-  // The channel, since a listener of all events would slow down each call.
-  subscribe('tokenwright:store_trouble', (event) => {
-    const trouble = event as Trouble;
-    if (trouble.store === label) log.recordTrouble(trouble);
-  });
-  return log.observed(store);
-}
-
-/** The event `store_trouble`. */
-interface Trouble {
-  readonly code: string;
-  readonly store?: 'usage' | 'leases';
+  const record = (message: unknown) => {
+    const event = message as StoreEvent;
+    if (event.store === part) log.record(event);
+  };
+  subscribe('tokenwright:store_trouble', record);
+  subscribe('tokenwright:store_recovered', record);
 }
 
 function write(message: string): void {
