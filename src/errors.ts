@@ -25,6 +25,29 @@ export type TokenErrorCode =
   | 'store_corrupt'
   | 'durability_unconfirmed';
 
+/** The HTTP status of each code. */
+export const STATUS_OF: Readonly<Record<TokenErrorCode, number>> = {
+  invalid_request: 400,
+  scopes_required: 422,
+  invalid_scope: 422,
+  scope_unmatched: 422,
+  too_many_scopes: 422,
+  quota_exceeded: 422,
+  catalog_empty: 503,
+  invalid_ttl: 422,
+  invalid_expire: 422,
+  invalid_limits: 422,
+  invalid_options: 500,
+  invalid_token: 401,
+  not_found: 404,
+  token_expired: 409,
+  version_conflict: 412,
+  id_taken: 500,
+  store_unavailable: 503,
+  store_corrupt: 503,
+  durability_unconfirmed: 503,
+};
+
 const BRAND = Symbol.for('tokenwright.TokenError');
 
 /**
@@ -57,6 +80,14 @@ export class TokenError extends Error {
     this.code = code;
     if (details !== undefined) this.details = details;
     Object.defineProperty(this, BRAND, { value: true });
+  }
+
+  /**
+   * The HTTP status that says the same to a client: 4xx if the call is wrong, 503 if a store or a catalog
+   * fails, 500 for a mistake in the program. Express and others take it from an error by themselves.
+   */
+  get status(): number {
+    return STATUS_OF[this.code];
   }
 
   /**

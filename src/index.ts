@@ -1,5 +1,5 @@
 export type { Need } from './access/need.ts';
-export { isTokenError, TokenError, type TokenErrorCode } from './errors.ts';
+export { isTokenError, type StoreReason, TokenError, type TokenErrorCode } from './errors.ts';
 export type { TokenEvent } from './events.ts';
 export type { TokenServiceOptions } from './inputs/options.ts';
 export type {
@@ -22,6 +22,7 @@ export type {
 } from './inputs/types.ts';
 export type { EngineStore } from './ports/engine-store.ts';
 export type { LeaseStore, LeaseWant, UnspentLease } from './ports/lease-store.ts';
+export { outageLog } from './ports/outage-log.ts';
 export {
   type CountQuery,
   type DoctorOptions,

@@ -15,7 +15,7 @@ import {
 } from '../inputs/schemas.ts';
 import { type Names, renamed, shown } from '../text/wording.ts';
 import type { Lifetime } from '../token/record.ts';
-import { HttpError, type HttpErrorCode } from './errors.ts';
+import { HttpError, toHttpError } from './errors.ts';
 import { type Json, LIMITS_SCHEMA } from './wire.ts';
 
 // Descriptions and `meta` are for the OpenAPI document.
@@ -358,19 +358,8 @@ const WIRE_NAMES: Names = { ttlSeconds: 'ttl', expiresAt: 'expire' };
 
 /** An error of the service, with the names that callers over HTTP know. */
 export function toWireError(error: TokenError): HttpError {
-  const { code, message, details } = renamed(error, WIRE_NAMES);
-  const { reason, store: _, ...others } = details ?? {};
-  const bland = BLAND.get(code);
-  if (bland === undefined || reason === undefined) return new HttpError(code, message, { details });
-  const isMore = Object.keys(others).length > 0;
-  return new HttpError(code, bland, isMore ? { details: others } : {});
+  return toHttpError(renamed(error, WIRE_NAMES));
 }
-
-/** Why a store fails is told to the host alone. */
-const BLAND: ReadonlyMap<HttpErrorCode, string> = new Map([
-  ['store_unavailable', 'the store did not answer; try again later'],
-  ['store_corrupt', 'the store answered with something that is not a token record'],
-]);
 
 /** Says `expire` of a lifetime that {@link fromLegacyBody} has read from it. */
 export function inLegacyWords(error: unknown, body: unknown): unknown {

@@ -1,5 +1,5 @@
 import { MAX_SCOPES } from '../bounds.ts';
-import type { TokenError, TokenErrorCode } from '../errors.ts';
+import { isTokenError, STATUS_OF, type TokenError, type TokenErrorCode } from '../errors.ts';
 import { inWords } from '../text/wording.ts';
 import { rateLimitHeaders, type SpentRate } from './rate-limit-fields.ts';
 
@@ -25,38 +25,38 @@ export type HttpErrorCode =
 /** Each code with its HTTP status and its number in the envelope. */
 export const STATUS: Readonly<Record<HttpErrorCode, readonly [status: number, error: number]>> = {
   invalid_json: [400, 10],
-  invalid_request: [400, 20],
-  scopes_required: [422, 70],
-  invalid_scope: [422, 80],
-  scope_unmatched: [422, 90],
-  too_many_scopes: [422, 91],
-  quota_exceeded: [422, 92],
-  invalid_ttl: [422, 100],
-  invalid_expire: [422, 101],
-  invalid_limits: [422, 102],
-  not_found: [404, 120],
+  invalid_request: [STATUS_OF.invalid_request, 20],
+  scopes_required: [STATUS_OF.scopes_required, 70],
+  invalid_scope: [STATUS_OF.invalid_scope, 80],
+  scope_unmatched: [STATUS_OF.scope_unmatched, 90],
+  too_many_scopes: [STATUS_OF.too_many_scopes, 91],
+  quota_exceeded: [STATUS_OF.quota_exceeded, 92],
+  invalid_ttl: [STATUS_OF.invalid_ttl, 100],
+  invalid_expire: [STATUS_OF.invalid_expire, 101],
+  invalid_limits: [STATUS_OF.invalid_limits, 102],
+  not_found: [STATUS_OF.not_found, 120],
   usage_not_recorded: [404, 121],
   unauthenticated: [401, 130],
-  invalid_token: [401, 132],
+  invalid_token: [STATUS_OF.invalid_token, 132],
   insufficient_scope: [403, 133],
   address_denied: [403, 134],
   cross_site: [403, 131],
-  token_expired: [409, 140],
+  token_expired: [STATUS_OF.token_expired, 140],
   method_not_allowed: [405, 150],
-  version_conflict: [412, 160],
+  version_conflict: [STATUS_OF.version_conflict, 160],
   payload_too_large: [413, 170],
   uri_too_long: [414, 171],
   unsupported_media_type: [415, 172],
   rate_limited: [429, 180],
   limit_exceeded: [429, 181],
   internal: [500, 900],
-  invalid_options: [500, 900],
-  id_taken: [500, 900],
-  catalog_empty: [503, 910],
-  store_unavailable: [503, 920],
-  store_corrupt: [503, 921],
+  invalid_options: [STATUS_OF.invalid_options, 900],
+  id_taken: [STATUS_OF.id_taken, 900],
+  catalog_empty: [STATUS_OF.catalog_empty, 910],
+  store_unavailable: [STATUS_OF.store_unavailable, 920],
+  store_corrupt: [STATUS_OF.store_corrupt, 921],
   overloaded: [503, 930],
-  durability_unconfirmed: [503, 940],
+  durability_unconfirmed: [STATUS_OF.durability_unconfirmed, 940],
   revocation_unconfirmed: [503, 941],
 };
 
@@ -127,6 +127,24 @@ export class HttpError extends Error {
 export function internalError(): HttpError {
   return new HttpError('internal', 'something went wrong here; it is not the fault of the call');
 }
+
+/** The failure that the client gets for an error; {@link internalError} for one that it cannot cause. */
+export function toHttpError(error: unknown): HttpError {
+  if (error instanceof HttpError) return error;
+  if (!isTokenError(error) || STATUS_OF[error.code] === 500) return internalError();
+  const { code, message, details } = error;
+  const { reason, store: _, ...others } = details ?? {};
+  const bland = BLAND.get(code);
+  if (bland === undefined || reason === undefined) return new HttpError(code, message, { details });
+  const isMore = Object.keys(others).length > 0;
+  return new HttpError(code, bland, isMore ? { details: others } : {});
+}
+
+/** Why a store fails is told to the host alone. */
+const BLAND: ReadonlyMap<HttpErrorCode, string> = new Map([
+  ['store_unavailable', 'the store did not answer; try again later'],
+  ['store_corrupt', 'the store answered with something that is not a token record'],
+]);
 
 /** For a token that is limited to other addresses. */
 export function addressDenied(): HttpError {

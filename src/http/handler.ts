@@ -6,7 +6,7 @@ import {
   MAX_ADDRESS_LENGTH,
   STRANGER_SHARE,
 } from '../bounds.ts';
-import { invalidOptions, isTokenError, type TokenError } from '../errors.ts';
+import { invalidOptions, isTokenError, STATUS_OF, type TokenError } from '../errors.ts';
 import { notify } from '../events.ts';
 import { once } from '../inputs/once.ts';
 import { checkOptions } from '../inputs/schemas.ts';
@@ -278,10 +278,9 @@ class HttpHandler {
 
   #toHttpError(error: unknown): HttpError {
     if (error instanceof HttpError) return error;
-    const isCallers = isTokenError(error) && STATUS[error.code][0] < 500;
-    if (!isCallers) notify(this.#onError, error);
-    const isInternal = !isTokenError(error) || STATUS[error.code][0] === 500;
-    return isInternal ? internalError() : toWireError(error);
+    const isOurs = isTokenError(error);
+    if (!isOurs || STATUS_OF[error.code] >= 500) notify(this.#onError, error);
+    return isOurs ? toWireError(error) : internalError();
   }
 }
 

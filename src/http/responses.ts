@@ -1,4 +1,4 @@
-import { type HttpError, STATUS } from './errors.ts';
+import { type HttpError, STATUS, toHttpError } from './errors.ts';
 
 /** Characters of one piece of a long answer, and one token more. @bound */
 export const ANSWER_PIECE_LENGTH = 65_536;
@@ -83,6 +83,23 @@ export function fail({ code, message, details, headers }: HttpError): WholeRespo
   const [status, error] = STATUS[code];
   const body = { success: false, message, error, code, data: null, details };
   return jsonResponse(status, body, headers);
+}
+
+/**
+ * The answer to a request whose call of the service failed, for routes of your own: as the token handler
+ * answers, in its envelope. Errors of other kinds, and those of a program, are 500 and say nothing more.
+ *
+ * @param error what was thrown or rejected
+ * @example
+ * try {
+ *   return Response.json(await tokens.issue(await request.json()));
+ * } catch (error) {
+ *   console.error(error);
+ *   return errorResponse(error);
+ * }
+ */
+export function errorResponse(error: unknown): Response {
+  return toResponse(fail(toHttpError(error)), 'GET');
 }
 
 /** JSON without the envelope. */
