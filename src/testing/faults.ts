@@ -1,4 +1,4 @@
-import { TokenError } from '../errors.ts';
+import { storeUnavailable, type TokenError } from '../errors.ts';
 import type { EngineStore } from '../ports/engine-store.ts';
 import type { ScanQuery, TokenStore } from '../ports/token-store.ts';
 import { setImmediate } from '../time/timers.ts';
@@ -149,5 +149,5 @@ async function pass(turns: number): Promise<void> {
 }
 
 function unavailable(): TokenError {
-  return new TokenError('store_unavailable', 'a fault of the test');
+  return storeUnavailable('unreachable');
 }
