@@ -22,7 +22,7 @@ declare global {
 
 export function start(tokens: TokenService): Server {
   const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
-  const guard = bearerGuard({ tokens, domain: 'shop.example' });
+  const guard = bearerGuard({ tokens, domain: 'shop.example', onError: console.error });
 
   const app = express();
   app.use('/auth', toNodeListener(tokenHandler({ tokens, authenticate })));

@@ -20,7 +20,7 @@ declare module 'fastify' {
 export async function start(tokens: TokenService): Promise<Server> {
   const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
   const service = toNodeListener(tokenHandler({ tokens, authenticate, basePath: '/auth' }));
-  const guard = bearerGuard({ tokens, domain: 'shop.example' });
+  const guard = bearerGuard({ tokens, domain: 'shop.example', onError: console.error });
 
   const app = fastify();
   app.register(async (auth) => {

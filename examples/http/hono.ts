@@ -11,7 +11,7 @@ interface Env {
 export function createApp(tokens: TokenService): Hono<Env> {
   const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
   const service = tokenHandler({ tokens, authenticate, basePath: '/auth' });
-  const guard = bearerGuard({ tokens, domain: 'shop.example' });
+  const guard = bearerGuard({ tokens, domain: 'shop.example', onError: console.error });
 
   return new Hono<Env>()
     .all('/auth/*', (c) => service(c.req.raw))

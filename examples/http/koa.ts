@@ -15,7 +15,7 @@ import {
 export function start(tokens: TokenService): Server {
   const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
   const service = toNodeListener(tokenHandler({ tokens, authenticate, basePath: '/auth' }));
-  const guard = bearerGuard({ tokens, domain: 'shop.example' });
+  const guard = bearerGuard({ tokens, domain: 'shop.example', onError: console.error });
 
   const app = new Koa<{ token: Token }>();
   app.use(async (ctx, next) => {

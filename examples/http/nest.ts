@@ -34,7 +34,8 @@ export async function start(tokens: TokenService): Promise<Server> {
   const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
   const app = await NestFactory.create<NestExpressApplication>(AppModule, { logger: false });
   app.use('/auth', toNodeListener(tokenHandler({ tokens, authenticate })));
-  app.useGlobalGuards(nestGuard(bearerGuard({ tokens, domain: 'shop.example' })));
+  const guard = bearerGuard({ tokens, domain: 'shop.example', onError: console.error });
+  app.useGlobalGuards(nestGuard(guard));
   return app.listen(0, '127.0.0.1');
 }
 

@@ -36,7 +36,7 @@ export function orderRoute(guard: BearerGuard): {
 const store = new MemoryTokenStore();
 const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
 const { value } = await tokens.issue({ account: 'ada', scopes: ['GET:shop.example/orders'] });
-const { GET } = orderRoute(bearerGuard({ tokens, domain: 'shop.example' }));
+const { GET } = orderRoute(bearerGuard({ tokens, domain: 'shop.example', onError: console.error }));
 const context = { params: Promise.resolve({ id: '7' }) };
 const get = (headers: Record<string, string>) =>
   GET(new Request('https://shop.example/orders/7', { headers }), context);

@@ -17,7 +17,7 @@ import { SqliteTokenStore } from 'tokenwright/sqlite';
 export function start(tokens: TokenService): Server {
   const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
   const service = toNodeListener(tokenHandler({ tokens, authenticate, basePath: '/auth' }));
-  const guard = bearerGuard({ tokens, domain: 'shop.example' });
+  const guard = bearerGuard({ tokens, domain: 'shop.example', onError: console.error });
 
   return createServer(async (request, response) => {
     if (request.url?.startsWith('/auth/')) return service(request, response);

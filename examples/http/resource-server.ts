@@ -6,7 +6,7 @@ import { generateKey, MemoryTokenStore, TokenService } from 'tokenwright';
 import { bearerGuard, sendResponse } from 'tokenwright/http';
 
 export function start(tokens: TokenService): Server {
-  const guard = bearerGuard({ tokens, domain: 'shop.example' });
+  const guard = bearerGuard({ tokens, domain: 'shop.example', onError: console.error });
   return createServer(async (request, response) => {
     const outcome = await guard(request);
     if (!outcome.ok) return sendResponse(outcome.response, response);

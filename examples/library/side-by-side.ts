@@ -9,7 +9,7 @@ const tokens = new TokenService({
   keys: [generateKey()],
   prefix: 'acme',
 });
-const guard = bearerGuard({ tokens, domain: 'shop.example' });
+const guard = bearerGuard({ tokens, domain: 'shop.example', onError: console.error });
 
 /** What an old permission means as scopes. A permission that is not listed means nothing. */
 const scopesOf: Record<string, string[]> = {
