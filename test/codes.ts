@@ -68,6 +68,7 @@ const SCOPE = {
   path_template: true,
   path_empty_segment: true,
   path_dot_segment: true,
+  route_parameter: true,
   scopes_required: true,
   too_many_scopes: true,
   scope_invalid: true,

@@ -1,6 +1,5 @@
 import { isPrintable } from '../scope/grammar.ts';
-import { type Scope, safeParseScope } from '../scope/index.ts';
-import { routeParameter } from '../scope/lint.ts';
+import { safeParseScope } from '../scope/index.ts';
 
 const EXAMPLE = 'GET:shop.example/orders';
 const FORM = 'a scope here is METHOD:domain/path, such as';
@@ -54,11 +53,4 @@ function scopeTextOf(method: string, domain: string, path = '/'): string | undef
   const name = path.slice(1).replace(/\/$/, '') || '$';
   const reading = safeParseScope(`${method.toUpperCase()}:${domain}/${name}`);
   return reading.ok ? reading.scope.toString() : undefined;
-}
-
-/** A hint that a segment such as `:id` matches only that text; `undefined` for a scope without one. */
-export function parameterHint(scope: Scope): string | undefined {
-  const found = routeParameter(scope);
-  if (found === undefined) return undefined;
-  return `the segment "${found.name}" matches only that text; for any segment write ${found.meant}`;
 }

@@ -1,9 +1,8 @@
-import { MAX_NAMED_SCOPES } from '../bounds.ts';
 import { TokenError, type TokenErrorCode } from '../errors.ts';
-import { type RefusedScope, type ScopeError, safeParseScope } from '../scope/index.ts';
+import type { RefusedScope, ScopeError } from '../scope/index.ts';
 import { renameIn } from '../text/wording.ts';
 import { redact } from '../values/redact.ts';
-import { likeness, parameterHint } from './scope-hints.ts';
+import { likeness } from './scope-hints.ts';
 
 /** Characters of the refused scopes that the details of an error list; the first is always there. @bound */
 export const MAX_DETAILS_LENGTH = 131_072;
@@ -24,19 +23,10 @@ export function toTokenError(error: unknown, sent?: unknown): unknown {
 
 /** A hint that the scope module does not give, because it has to stay small. */
 function hintOf({ code, refused, suggestion }: ScopeError, sent: unknown): string {
-  if (code === 'scope_unmatched') return hintOfUnmatched(refused ?? []);
+  if (code === 'scope_unmatched') return '';
   // Of several, the message is about the first one.
   const text = refused === undefined ? sent : refused[0]?.scope;
   return (suggestion ?? refused?.[0]?.suggestion) === undefined ? likeness(text) : '';
-}
-
-function hintOfUnmatched(refused: readonly RefusedScope[]): string {
-  for (const { scope } of refused.slice(0, MAX_NAMED_SCOPES)) {
-    const reading = safeParseScope(scope);
-    const hint = reading.ok ? parameterHint(reading.scope) : undefined;
-    if (hint !== undefined) return `; ${hint}`;
-  }
-  return '';
 }
 
 /** Names the member in an error of the scope module, which knows only `scopes`. */

@@ -1,5 +1,6 @@
 import { MAX_PATH_LENGTH, MAX_PATH_SEGMENTS, MAX_PATH_TEMPLATES } from '../bounds.ts';
 import { safeParseScope } from '../scope/grammar.ts';
+import { meantBy } from '../scope/list.ts';
 import { readRequest } from '../scope/request.ts';
 import { failed, quote, type Result } from './problems.ts';
 import { ONE, readTemplate, SEVERAL } from './templates.ts';
@@ -97,6 +98,7 @@ export function readScopePath(text: string): Result<string> {
   const reading = safeParseScope(`GET:shop.example/${text}`);
   if (!reading.ok) return failed(reading.error);
   const { path } = reading.scope;
+  if (meantBy(reading.scope) !== undefined) return failed('route_parameter');
   return path === '*' ? failed('wildcard_position') : { ok: true, value: path };
 }
 
@@ -114,8 +116,13 @@ function joinSegments(segments: readonly string[], isOpen: boolean): Result<stri
 }
 
 function unscopable(segments: string, code: string): Result<string> {
-  const limits = code === 'too_long' ? `: at most ${PATH_LIMITS}` : '';
+  const why = WHY.get(code) ?? '';
   return failed(
-    `${quote(`/${segments}`)} cannot stand in a scope (${code}${limits}); ${X_SCOPE_HINT}`,
+    `${quote(`/${segments}`)} cannot stand in a scope (${code}${why}); ${X_SCOPE_HINT}`,
   );
 }
+
+const WHY: ReadonlyMap<string, string> = new Map([
+  ['too_long', `: at most ${PATH_LIMITS}`],
+  ['route_parameter', ': OpenAPI writes a parameter as {id}, not :id'],
+]);

@@ -4,7 +4,8 @@ import { MAX_NAMED_SCOPES } from './bounds.ts';
  * The codes of {@link ScopeError}: stable, public names.
  *
  * The codes from `not_a_string` to `path_dot_segment` are failures of one scope, in the order of
- * the checks. The others are failures of a list of scopes or of a catalog.
+ * the checks. The others are failures of a list of scopes or of a catalog. `route_parameter` is one of a
+ * member that parses, but has a segment such as `:id`, which would match that text alone.
  */
 export type ScopeErrorCode =
   | 'not_a_string'
@@ -27,6 +28,7 @@ export type ScopeErrorCode =
   | 'path_template'
   | 'path_empty_segment'
   | 'path_dot_segment'
+  | 'route_parameter'
   | 'scopes_required'
   | 'too_many_scopes'
   | 'scope_invalid'
@@ -43,7 +45,7 @@ export interface RefusedScope {
   readonly scope: string;
   /** Why it cannot be parsed; absent when it can, but is refused for another reason. */
   readonly code?: ScopeErrorCode;
-  /** The same scope repaired, if that is safe. */
+  /** The same scope repaired, if that is safe; with `route_parameter`, the one with `{}` in place of `:id`. */
   readonly suggestion?: string;
   /** The known scopes most like it, the best first. */
   readonly nearest?: readonly string[];

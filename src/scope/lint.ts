@@ -11,21 +11,17 @@ export interface LintFinding {
    * `nested`: an entry is below another one that is open, so a token with the outer one has both, and
    * everything that is added below it later. `token_service`: an entry is the token service itself, so
    * a token with it can mint tokens. `apex`: a host has others below it, whose wildcard `*.` does not
-   * include it. `parameter`: a segment begins with `:`, like the parameter of a route. It matches only
-   * that text; use `{}` to match any segment. `case`: entries differ only in the case of their letters,
+   * include it. `case`: entries differ only in the case of their letters,
    * and routers that ignore case serve one of them for all. `crossing`: an entry and others overlap, and
    * none is more specific, so the order of the routes decides. A request of several entries needs all of
    * them.
    */
-  readonly code: 'nested' | 'token_service' | 'apex' | 'parameter' | 'case' | 'crossing';
+  readonly code: 'nested' | 'token_service' | 'apex' | 'case' | 'crossing';
   /** The entries in question, in canonical order. */
   readonly scopes: readonly string[];
   /** What it means, for people. */
   readonly message: string;
 }
-
-/** Segments that begin with a colon, without the end mark. */
-const PARAMETER = /(?<=^|\/):[^/$][^/]*?(?=\/|\$?$)/g;
 
 /**
  * @param entries in canonical order
@@ -53,12 +49,6 @@ export function lint(entries: readonly Scope[], index: OverlapIndex): LintFindin
   for (const [domain, missed] of apexesOf(entries)) {
     add('apex', missed, `*.${domain} is every host below ${domain}, and not ${domain}`);
   }
-  for (const entry of entries) {
-    const parameter = routeParameter(entry);
-    if (parameter === undefined) continue;
-    const { name, meant } = parameter;
-    add('parameter', [entry], `${entry} stands for "${name}" alone; ${meant} stands for any`);
-  }
   for (const { originals } of foldEntries(entries).values()) {
     if (originals.length === 1) continue;
     add('case', originals, `routers that ignore case serve only one of ${originals.join(', ')}`);
@@ -83,17 +73,6 @@ function crossedBy(entry: Scope, index: OverlapIndex): Scope[] {
   return index
     .find('crossing', patternsOf(entry), MAX_CROSSINGS)
     .filter((other) => String(entry) < String(other) && !pathCovers(other.path, entry.path));
-}
-
-/** The first segment of a scope that is like the parameter of a route, and the scope that was meant. */
-export function routeParameter({
-  method,
-  domain,
-  path,
-}: Scope): { readonly name: string; readonly meant: string } | undefined {
-  const [name] = path.match(PARAMETER) ?? [];
-  if (name === undefined) return undefined;
-  return { name, meant: `${method}:${domain}/${path.replace(PARAMETER, '{}')}` };
 }
 
 /** The entries of hosts that have other hosts below them, by host. */

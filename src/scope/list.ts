@@ -39,7 +39,19 @@ interface ReadMembers {
   readonly why: string;
 }
 
-/** Reads the members of a list, in steps. */
+/** Segments that begin with a colon, without the end mark. */
+const PARAMETER = /(?<=^|\/):[^/$][^/]*?(?=\/|\$?$)/g;
+
+/** The scope that was meant by one with a segment such as `:id`; `undefined` for any other. */
+export function meantBy({ method, domain, path }: Scope): string | undefined {
+  const meant = path.includes(':') ? path.replace(PARAMETER, '{}') : path;
+  return meant === path ? undefined : `${method}:${domain}/${meant}`;
+}
+
+/**
+ * Reads the members of a list that a person wrote, in steps. The parser takes `:id` as the text that it is;
+ * here nobody means that.
+ */
 export function* readMembers(
   members: readonly unknown[],
   readText: typeof safeParseScope,
@@ -54,7 +66,11 @@ export function* readMembers(
     const reading = safeToScope(member, readText);
     if (reading.ok) {
       const scope = reading.scope.toString();
-      if (isAllowed?.(reading.scope) === false) refused.push({ scope });
+      const meant = meantBy(reading.scope);
+      if (meant !== undefined) {
+        refused.push({ scope, code: 'route_parameter', suggestion: meant });
+        why ||= `"${scope}" has a segment like the parameter of a route, which a scope writes as {}; did you mean "${meant}"?`;
+      } else if (isAllowed?.(reading.scope) === false) refused.push({ scope });
       else read.set(scope, reading.scope);
     } else {
       const { error: code, message, suggestion } = reading;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { likeness, parameterHint } from '../../src/inputs/scope-hints.ts';
-import { parseScope, ScopeCatalog, safeParseScope } from '../../src/scope/index.ts';
+import { likeness } from '../../src/inputs/scope-hints.ts';
+import { ScopeCatalog, safeParseScope } from '../../src/scope/index.ts';
 import { refusalOf, SCOPE, setUp } from '../support.ts';
 
 const FORM = 'a scope here is METHOD:domain/path, such as';
@@ -67,21 +67,6 @@ describe('likeness', () => {
   });
 });
 
-describe('parameterHint', () => {
-  it('names the segment and the scope that was probably meant', () => {
-    expect(parameterHint(parseScope('GET:shop.example/users/:id/orders/:order$'))).toBe(
-      'the segment ":id" matches only that text; for any segment write GET:shop.example/users/{}/orders/{}$',
-    );
-  });
-
-  it.each(['users/{id}', 'users/a:b', 'users/v1:', 'users', 'users$', '*', ':'])(
-    'gives no hint for the path %s',
-    (path) => {
-      expect(parameterHint(parseScope(`GET:shop.example/${path}`))).toBeUndefined();
-    },
-  );
-});
-
 describe('a refusal of the service', () => {
   const catalog = ScopeCatalog.from([SCOPE, 'GET:shop.example/users$']);
 
@@ -117,14 +102,16 @@ describe('a refusal of the service', () => {
     expect(details).toMatchObject({ member, scopes: ['GET:shop.example/ordres'] });
   });
 
-  it.each(CALLS.slice(0, 4))('explains that :id is literal: %s, %s', async (verb, member) => {
-    const { message } = await refused(verb, member, ['GET:shop.example/users/:id']);
-    const { message: other } = await refused(verb, member, ['GET:shop.example/users/7']);
+  it.each(CALLS.slice(0, 4))('refuses :id, and suggests {}: %s, %s', async (verb, member) => {
+    const { code, details, message } = await refused(verb, member, ['GET:shop.example/users/:id']);
+    const other = await refused(verb, member, ['GET:shop.example/users/a:b']);
 
-    expect(message).toMatch(
-      /the segment ":id" matches only that text; for any segment write GET:shop\.example\/users\/\{\}$/,
-    );
-    expect(other).not.toContain('matches only');
+    expect([code, other.code]).toEqual(['invalid_scope', 'scope_unmatched']);
+    expect(message).toMatch(/; did you mean "GET:shop\.example\/users\/\{\}"\?$/);
+    expect(details).toMatchObject({
+      member,
+      refused: [{ code: 'route_parameter', suggestion: 'GET:shop.example/users/{}' }],
+    });
   });
 
   it('gives no hint beside a correction', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ScopeCatalog, safeParseScope } from '../../src/scope/index.ts';
 import { parseScopes } from '../../src/scope/list.ts';
 
 describe('parseScopes', () => {
@@ -10,5 +11,36 @@ describe('parseScopes', () => {
 
   it('accepts wildcards', () => {
     expect(parseScopes(['*:*/*', '*:*.example/a']).map(String)).toEqual(['*:*/*', '*:*.example/a']);
+  });
+});
+
+describe('a segment like the parameter of a route', () => {
+  it.each([
+    ['GET:d.example/a/:id', 'GET:d.example/a/{}'],
+    ['GET:d.example/a/:id$', 'GET:d.example/a/{}$'],
+    ['GET:d.example/:id/a', 'GET:d.example/{}/a'],
+    ['GET:d.example/:a$/b:c$', 'GET:d.example/{}/b:c$'],
+    ['GET:d.example/b/:id/c/:key', 'GET:d.example/b/{}/c/{}'],
+  ])('is refused in %s, which meant %s', (scope, meant) => {
+    const parse = () => parseScopes([scope]);
+    const [refused] = [{ scope, code: 'route_parameter', suggestion: meant }];
+    expect(parse).toThrow(expect.objectContaining({ code: 'scope_invalid', refused: [refused] }));
+    expect(parse).toThrow(`; did you mean "${meant}"?`);
+    expect(() => ScopeCatalog.from([scope])).toThrow(
+      expect.objectContaining({ code: 'catalog_not_concrete', refused: [refused] }),
+    );
+    expect(() => ScopeCatalog.from(['GET:d.example/a']).expand([scope])).toThrow(`"${meant}"`);
+    // The parser reads the text as it is.
+    expect(safeParseScope(scope).ok).toBe(true);
+  });
+
+  it.each([
+    'GET:d.example/:$',
+    'GET:d.example/a:b',
+    'GET:d.example/a/x:id/b',
+    'GET:d.example/a/:/b',
+  ])('is none in %s', (scope) => {
+    expect(parseScopes([scope]).map(String)).toEqual([scope]);
+    expect(ScopeCatalog.from([scope]).size).toBe(1);
   });
 });

@@ -322,14 +322,13 @@ describe('a catalog with the scope', () => {
     ['GET:shop.example/orders/:id', 1],
     ['GET:shop.example/orders/{id}', 0],
     ['GET:shop.example/orders/a:b', 0],
-  ])('%s causes %i warning(s) when the service starts', async (scope, count) => {
-    const data = newFolder();
+  ])('%s ends keys check with %i', async (scope, code) => {
     const catalog = join(newFolder(), 'catalog.json');
     writeFileSync(catalog, JSON.stringify([scope]));
 
-    const warnings = await warningsOf(['--data', data, '--catalog', catalog, ...ACCOUNT]);
+    const ended = await run(['catalog', 'diff', catalog, catalog]);
 
-    const found = warnings.filter((line) => line.includes('matches only that text'));
-    expect(found).toHaveLength(count);
+    expect(ended.code).toBe(code);
+    expect(ended.stderr.includes('did you mean GET:shop.example/orders/{}?')).toBe(code === 1);
   });
 });

@@ -99,8 +99,7 @@ cover several paths, which can only be granted together, and with --skip what wa
 nested         an entry lies below another that has no $ at its end: whoever is
                granted that has both
 token_service  an entry is a token service: with it *:*/* can mint tokens
-apex           hosts lie below one that a wildcard for them does not reach
-parameter      a segment as :id stands for that text alone: write {} for any`,
+apex           hosts lie below one that a wildcard for them does not reach`,
     flags: { granularity: GRANULARITY_FLAG },
     json: '[{ code, scopes: [scope], message }]',
     exits: { 0: 'nothing was found', 1: INPUT_FAULT, 3: 'something was found' },

@@ -8,7 +8,7 @@ import {
   ScopeSet,
 } from '../../../scope/index.ts';
 import { count } from '../../../text/wording.ts';
-import { readCatalog, warnOfParameters } from '../../server/files/catalog-files.ts';
+import { readCatalog } from '../../server/files/catalog-files.ts';
 import { usageError } from '../../terminal/errors.ts';
 import { asInput, readScopes } from '../../terminal/inputs.ts';
 import { columns, diffLines } from '../../terminal/layout.ts';
@@ -93,7 +93,6 @@ POST:shop.example/bills$`,
     async run([list = ''], flags) {
       const catalog = await readCatalog(flags.catalog ?? [], flags);
       const requested = await readScopes(list, 'LIST');
-      warnOfParameters(requested);
       return expandList(ScopeSet.from(requested), catalog);
     },
   }),

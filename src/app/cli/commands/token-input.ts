@@ -1,7 +1,6 @@
 import { type JsonObject, type PatchInput, systemClock } from '../../../index.ts';
 import type { Scope } from '../../../scope/index.ts';
 import { describeRounded, parseJsonText, roundedNumberIn } from '../../../text/json.ts';
-import { warnOfParameters } from '../../server/files/catalog-files.ts';
 import { readVariable } from '../../server/settings.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
 import { readScopes, standardInput } from '../../terminal/inputs.ts';
@@ -84,7 +83,6 @@ export const CHANGE_FLAGS = {
 export async function readScopeFlags(lists: readonly string[], flag: string): Promise<Scope[]> {
   const scopes: Scope[] = [];
   for (const list of lists) scopes.push(...(await readScopes(list, `--${flag}`)));
-  if (flag !== 'remove-scope') warnOfParameters(scopes);
   return scopes;
 }
 

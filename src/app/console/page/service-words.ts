@@ -63,6 +63,7 @@ export const SERVICE_WORDS = {
   path_template: WORDS,
   path_empty_segment: WORDS,
   path_dot_segment: WORDS,
+  route_parameter: WORDS,
   scope_invalid: WORDS,
   catalog_not_concrete: WORDS,
 };

@@ -1,16 +1,15 @@
 import { readdirSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { likeness, parameterHint } from '../../../inputs/scope-hints.ts';
+import { likeness } from '../../../inputs/scope-hints.ts';
 import {
   catalogFromOpenApi,
   type OpenApiOptions,
   type OpenApiReading,
   readOpenApi,
 } from '../../../openapi/index.ts';
-import { type Scope, ScopeCatalog, ScopeError } from '../../../scope/index.ts';
+import { ScopeCatalog, ScopeError } from '../../../scope/index.ts';
 import { CliError, inputError, usageError } from '../../terminal/errors.ts';
 import { asInput, quote, readLooseJson } from '../../terminal/inputs.ts';
-import { warn } from '../logs/log.ts';
 import { type Granularity, readSettings } from '../settings.ts';
 
 /** Reads the catalog of `serve`. Without paths, it is the example. */
@@ -27,7 +26,6 @@ export async function loadCatalog(
       );
     },
   );
-  warnOfParameters(catalog);
   if (catalog.size > 0) return catalog;
   throw usageError(`--catalog holds no scopes: ${paths.join(', ')}`);
 }
@@ -36,20 +34,6 @@ export async function loadCatalog(
 export async function readCatalog(paths: readonly string[], flags: object): Promise<ScopeCatalog> {
   const { granularity } = readSettings(['granularity'], flags);
   return asInput(() => catalogOf(givenFiles(paths), granularity));
-}
-
-/** How many scopes get a warning of their own; `catalog lint` lists all. */
-const MAX_WARNED = 3;
-
-/** Warns of segments such as `:id`: in a router they match anything, in a scope only that text. */
-export function warnOfParameters(scopes: Iterable<Scope>): void {
-  const hints = [...scopes].flatMap((scope) => {
-    const hint = parameterHint(scope);
-    return hint === undefined ? [] : [`${scope}: ${hint}`];
-  });
-  for (const hint of hints.slice(0, MAX_WARNED)) warn(hint);
-  const rest = hints.length - MAX_WARNED;
-  if (rest > 0) warn(`${rest} more scopes are like that`);
 }
 
 /** The name for the path `/` in scopes with prefix granularity: a prefix cannot be empty. */

@@ -171,7 +171,6 @@ describe('catalog lint', () => {
     ['an entry below an open entry', [GET, `${GET}/old`], ['nested']],
     ['an endpoint of a token service', [GET, 'POST:shop.example/token'], ['token_service']],
     ['a host with a subdomain in the catalog', [GET, 'GET:eu.shop.example/orders'], ['apex']],
-    ['a route parameter such as :id', [GET, 'GET:shop.example/bills/:id'], ['parameter']],
     ['nothing below a closed entry', [`${GET}$`, `${GET}/{}$`], []],
     ['a template below an open entry', [GET, `${GET}/{}$`], ['nested']],
   ])('finds %s', async (_, catalog, codes) => {

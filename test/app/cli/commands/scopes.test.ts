@@ -466,16 +466,14 @@ describe('the commands', () => {
     expect(ended.stderr).not.toMatch(/=canary|"canary"|at file/);
   });
 
-  it('warn about a segment like :id, but not about an ordinary one', async () => {
+  it('refuse a segment like :id, but no other colon', async () => {
     const file = filesOf({ 'catalog.json': CATALOG });
     const expand = (list: string) =>
       run(['scopes', 'expand', list, '--catalog', file('catalog.json')]);
-    const warning = `tokenwright: warning: ${GET}/:id: the segment ":id" matches only that text; for any segment write ${GET}/{}\n`;
 
-    expect((await expand(`${GET}/:id`)).stderr).toContain(warning);
-    expect((await expand(`${GET}/7`)).stderr).not.toContain('warning');
+    expect((await expand(`${GET}/:id`)).stderr).toContain(`did you mean "${GET}/{}"?`);
+    expect((await expand(`${GET}/a:7`)).stderr).not.toContain('did you mean');
   });
-
   it.each([
     [['scopes', 'explain'], '<LIST> is missing; see tokenwright scopes explain --help'],
     [['scopes', 'explain', GET, 'GET', 'shop.example'], '<TARGET> is missing'],
