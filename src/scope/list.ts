@@ -39,8 +39,8 @@ interface ReadMembers {
   readonly why: string;
 }
 
-/** Segments that begin with a colon, without the end mark. */
-const PARAMETER = /(?<=^|\/):[^/$][^/]*?(?=\/|\$?$)/g;
+/** Segments that begin with a colon and a name, without the end mark. */
+const PARAMETER = /(?<=^|\/):[A-Za-z_][^/]*?(?=\/|\$?$)/g;
 
 /** The scope that was meant by one with a segment such as `:id`; `undefined` for any other. */
 export function meantBy({ method, domain, path }: Scope): string | undefined {

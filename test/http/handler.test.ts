@@ -1132,16 +1132,17 @@ describe('an internal fault', () => {
     await new Promise(setImmediate);
   });
 
-  it('is not reported for a caller error or a store outage', async () => {
+  it('is not reported for a caller error, but for a store outage', async () => {
     const onError = vi.fn();
     const store = new RecordingStore();
     const { call } = setUp({ store, onError });
 
     await call('GET', '/token?limit=0');
+    expect(onError).not.toHaveBeenCalled();
     store.break(ALL_METHODS, () => Promise.reject(new Error(CANARY)));
     await call('GET', '/token');
 
-    expect(onError).not.toHaveBeenCalled();
+    expect(onError.mock.calls).toEqual([[expect.objectContaining({ code: 'store_unavailable' })]]);
   });
 
   function broken({ onError }: { onError: (error: unknown) => void }) {

@@ -36,6 +36,8 @@ describe('a segment like the parameter of a route', () => {
 
   it.each([
     'GET:d.example/:$',
+    'GET:d.example/:0/a',
+    'GET:d.example/:(a)',
     'GET:d.example/a:b',
     'GET:d.example/a/x:id/b',
     'GET:d.example/a/:/b',

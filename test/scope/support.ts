@@ -218,7 +218,8 @@ const domain = fc.oneof(
 );
 const segment = mostly(
   ['a', 'b', 'ab', '__proto__', 'a.b'],
-  fc.stringMatching(/^[A-Za-z0-9~!$&'()+=:@-]{1,5}$/),
+  // Lists refuse segments such as `:id`.
+  fc.stringMatching(/^[A-Za-z0-9~!$&'()+=:@-]{1,5}$/).filter((text) => !/^:[A-Za-z]/.test(text)),
 );
 const pattern = fc.oneof(
   { weight: 3, arbitrary: segment },

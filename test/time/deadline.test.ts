@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { DeadlineError } from '../../src/errors.ts';
 import { withDeadline } from '../../src/time/deadline.ts';
 
 afterEach(() => {
@@ -18,7 +19,7 @@ describe('withDeadline', () => {
     await vi.advanceTimersByTimeAsync(1999);
     expect(outcome).not.toHaveBeenCalled();
     await vi.advanceTimersByTimeAsync(1);
-    expect(outcome.mock.calls).toEqual([[new Error('deadline')]]);
+    expect(outcome.mock.calls).toEqual([[expect.any(DeadlineError)]]);
   });
 
   it('leaves no timer and no unhandled rejection behind', async () => {

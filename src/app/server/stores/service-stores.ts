@@ -1,5 +1,4 @@
 import { subscribe } from 'node:diagnostics_channel';
-import type { StorePart } from '../../../errors.ts';
 import type { EngineStore, LeaseStore } from '../../../index.ts';
 import { OutageLog, type OutageLogOptions, type StoreEvent } from '../../../ports/outage-log.ts';
 import type { UsageStore } from '../../../ports/usage-store.ts';
@@ -63,7 +62,7 @@ function reportDropped(place: string): void {
 }
 
 /** Logs the outages of a store. The channel, since a listener of all events would slow down each call. */
-function logOutages(part: StorePart | undefined, options: Omit<OutageLogOptions, 'write'>): void {
+function logOutages(part: StoreEvent['store'], options: Omit<OutageLogOptions, 'write'>): void {
   const log = new OutageLog({ ...options, write });
   const record = (message: unknown) => {
     const event = message as StoreEvent;
