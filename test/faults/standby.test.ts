@@ -67,11 +67,10 @@ async function storesOn<Pool>(
   };
 }
 
-async function expectRefusals(refusing: DoctoredStore, reason: RegExp, finding: string) {
+async function expectRefusals(refusing: DoctoredStore, finding: string) {
   for (const [verb, call] of VERBS) {
-    const { code, message } = await refusalOf(call(refusing));
-    expect([verb, code]).toEqual([verb, 'store_unavailable']);
-    expect(message).toMatch(reason);
+    const { code, details } = await refusalOf(call(refusing));
+    expect([verb, code, details]).toEqual([verb, 'store_unavailable', { reason: 'standby' }]);
   }
   expect((await refusing.doctor()).map(({ code }) => code)).toContain(finding);
 }
@@ -111,10 +110,9 @@ async function expectUsageRefusals(
     () => standby.forget([id]),
   ];
   for (const call of calls) {
-    const { code, message } = await refusalOf(call());
+    const { code, details } = await refusalOf(call());
     expect(code).toBe('store_unavailable');
-    expect(message).toMatch(/standby|replica/);
-    expect(message).not.toContain('standby: "allow"');
+    expect(details).toEqual({ reason: 'standby', store: 'usage' });
   }
   expect(await primary.read([id])).toEqual([{ refusals: 1, scopes: [] }]);
 }
@@ -164,7 +162,7 @@ describe.skipIf(!isInstalled('postgres'))(
     it('rejects every call and names the reason', async () => {
       const { refusing, follow } = await setUp();
       await follow();
-      await expectRefusals(refusing, /standby|replica/, 'replica');
+      await expectRefusals(refusing, 'replica');
     });
 
     it('makes verify reject a token that the primary revoked, even if it lags behind', async () => {
@@ -188,7 +186,9 @@ describe.skipIf(!isInstalled('postgres'))(
       const { allowing, follow } = await setUp();
       await follow();
       await expectReads(allowing);
-      expect((await refusalOf(allowing.insert(newRecord('two')))).message).toContain('replica');
+      expect((await refusalOf(allowing.insert(newRecord('two')))).details).toEqual({
+        reason: 'standby',
+      });
     });
 
     it('holds no connection of the pool, and works once the standby is promoted', async () => {
@@ -254,7 +254,7 @@ describe.skipIf(!isInstalled('mariadb'))(
     it('rejects every call and names the reason', async () => {
       const { refusing, follow } = await setUp();
       await follow();
-      await expectRefusals(refusing, /replica/, 'read_only');
+      await expectRefusals(refusing, 'read_only');
     });
 
     it('makes verify reject a token that the primary revoked, even if it lags behind', async () => {

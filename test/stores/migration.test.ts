@@ -343,9 +343,8 @@ describe.each(SQL_ENGINES)('migrate on $name', ({ name, url, host, comment }) =>
   test('makes a store name the missing right of its user', async () => {
     const { admin, tables } = await setUp();
     const user = await admin.restricted('SELECT', `${tables}_usage`);
-    const { code, message } = await refusalOf(user.store(tables).find([newRecord('one').id]));
+    const { code, details } = await refusalOf(user.store(tables).find([newRecord('one').id]));
 
-    expect(code).toBe('store_unavailable');
-    expect(message).toContain('the table of tokens');
+    expect([code, details]).toEqual(['store_unavailable', { reason: 'forbidden' }]);
   });
 });

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { isTokenError } from '../../src/errors.ts';
+import { isTokenError, type TokenError } from '../../src/errors.ts';
 import type { TokenId, TokenRecord } from '../../src/token/record.ts';
 
 export const CREATED = new Date('2100-01-01T00:00:00.000Z');
@@ -24,9 +24,10 @@ export function newRecord(label: string, fields: Partial<TokenRecord> = {}): Tok
 /** What a host sees of a refusal. */
 export async function refusalOf(
   call: Promise<unknown>,
-): Promise<{ code: string; message: string }> {
+): Promise<{ code: string; message: string; details?: TokenError['details'] }> {
   const answer = await call.catch((error: unknown) => error);
   if (!isTokenError(answer)) throw new Error('was not refused by a TokenError', { cause: answer });
   expect(answer.cause).toBeUndefined();
-  return { code: answer.code, message: answer.message };
+  const { code, message, details } = answer;
+  return { code, message, ...(details && { details }) };
 }

@@ -267,7 +267,7 @@ describe.each(HOSTS)('a store in a transaction of the host on %s', (name, isMiss
     expect((await refusalOf(late)).code).toBe('store_unavailable');
 
     const after = await refusalOf(second.store.insert(newRecord('two')));
-    expect(after.message).toContain('an earlier call in this transaction has failed: roll it back');
+    expect(after.details).toEqual({ reason: 'transaction_failed' });
     await Promise.all([second.rollback(), first.commit()]);
     expect(await store.find([newRecord('two').id])).toEqual([undefined]);
   });

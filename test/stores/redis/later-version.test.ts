@@ -99,12 +99,12 @@ function ofDevelopment(count: number) {
 }
 
 describe.skipIf(!isInstalled('redis'))('a Redis record of another layout', () => {
-  it.each<[string, (lines: string[]) => string[], string, string]>([
-    ['later', (lines) => ['2 of a later version', ...lines.slice(1)], 'schema_newer', 'later'],
-    ['later by far', (lines) => ['12 ', ...lines.slice(1)], 'schema_newer', 'later'],
-    ['that of development', ofDevelopment(23), 'schema_older', 'development'],
-    ['that of early development', ofDevelopment(16), 'schema_older', 'development'],
-  ])('is refused and left unchanged if it is %s', async (_, rewritten, reason, word) => {
+  it.each<[string, (lines: string[]) => string[], string]>([
+    ['later', (lines) => ['2 of a later version', ...lines.slice(1)], 'schema_newer'],
+    ['later by far', (lines) => ['12 ', ...lines.slice(1)], 'schema_newer'],
+    ['that of development', ofDevelopment(23), 'schema_older'],
+    ['that of early development', ofDevelopment(16), 'schema_older'],
+  ])('is refused and left unchanged if it is %s', async (_, rewritten, reason) => {
     const { client, today, linesOf } = await setUp();
     await today.insert(one);
     await today.insert(two);
@@ -117,9 +117,8 @@ describe.skipIf(!isInstalled('redis'))('a Redis record of another layout', () =>
       () => today.page(pageOf()),
       () => today.scan({ limit: 10 }),
     ]) {
-      const { code, message, details } = await refusalOf(read);
+      const { code, details } = await refusalOf(read);
       expect([code, details]).toEqual(['store_corrupt', { reason }]);
-      expect(message).toContain(`${word} version of tokenwright`);
     }
     expect(await today.find([two.id])).toEqual([two]);
     for (const write of [

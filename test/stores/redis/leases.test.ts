@@ -92,8 +92,8 @@ describe.skipIf(!isInstalled('redis'))('leases of a Redis store', () => {
     expect(await ioredis(replica.url).get(key)).toBe('4');
 
     await replica.stop();
-    const { code, message } = await refusalOf(store.take([want()]));
+    const { code, details } = await refusalOf(store.take([want()]));
     expect(code).toBe('store_unavailable');
-    expect(message).toContain('replicas');
+    expect(details).toEqual({ reason: 'unreachable', store: 'leases' });
   });
 });
