@@ -25,6 +25,7 @@ export interface Subscriber {
 export interface Driver {
   readonly isCluster: boolean;
   readonly state: 'ready' | 'connecting' | 'closed';
+  readonly trouble: Trouble;
   /**
    * Reads one key by `GETEX`, which only a primary answers: to a server, it is a write. It does no harm
    * when it is late or repeated, so the driver may retry it.
@@ -40,6 +41,26 @@ export interface Driver {
   /** Starts another client. If its connection breaks, it does not resend commands in flight. */
   duplicate(): Driver;
   close(): void;
+}
+
+/** What a client has reported since it was ready: why it does not connect. */
+export class Trouble {
+  static readonly #ofClients = new WeakMap<object, Trouble>();
+  error: unknown;
+
+  /** Listens once for each client, over which a host may open many stores. */
+  static of(client: { on(event: string, listener: (error: unknown) => void): unknown }): Trouble {
+    const known = Trouble.#ofClients.get(client);
+    if (known !== undefined) return known;
+    const trouble = new Trouble();
+    Trouble.#ofClients.set(client, trouble);
+    client.on('error', (error) => {
+      // ioredis has tried each server of a cluster.
+      trouble.error = (error as { readonly lastNodeError?: unknown }).lastNodeError ?? error;
+    });
+    for (const event of ['connect', 'ready']) client.on(event, () => (trouble.error = undefined));
+    return trouble;
+  }
 }
 
 /** What a driver of a single server, which is its own only connection, shares with any other. */
@@ -78,16 +99,19 @@ const POLL_MS = 10;
  * run long after the caller has given up.
  */
 export async function whenReady(driver: Driver, timeoutMs = READY_MS): Promise<void> {
-  await until(() => driver.state !== 'connecting', timeoutMs);
-  if (driver.state === 'closed') throw storeUnavailable('closed');
+  const isInTime = await until(() => driver.state !== 'connecting', timeoutMs);
+  if (driver.state === 'ready') return;
+  throw driver.trouble.error ?? storeUnavailable(isInTime ? 'closed' : 'unreachable');
 }
 
-export async function until(isMet: () => boolean, timeoutMs = READY_MS): Promise<void> {
+/** Whether it was met in time. */
+export async function until(isMet: () => boolean, timeoutMs = READY_MS): Promise<boolean> {
   const deadline = performance.now() + timeoutMs;
   while (!isMet()) {
-    if (performance.now() > deadline) throw new Error('not connected');
+    if (performance.now() > deadline) return false;
     await delay(POLL_MS);
   }
+  return true;
 }
 
 /** Works with a client once it is ready. Errors of the driver become ours. */
@@ -120,6 +144,7 @@ export function tokenErrorOf(error: unknown): TokenError {
 
 function reasonOf(error: unknown): StoreReason {
   if (!(error instanceof Error)) return 'unknown';
+  if (/^ERR (?:DB index|invalid DB)/.test(error.message)) return 'no_database';
   const [reply = ''] = error.message.split(' ', 1);
   return REPLIES.get(reply) ?? reasonOfConnection(error) ?? reasonOfDriver(error.message);
 }

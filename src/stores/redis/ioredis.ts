@@ -8,6 +8,7 @@ import {
   type RedisCommand,
   retryDelayMs,
   type Subscriber,
+  Trouble,
 } from './driver.ts';
 
 /** The part of an ioredis `Redis` that the store uses. */
@@ -34,16 +35,18 @@ export interface IoredisCluster {
   call(command: string, args: string[]): Promise<unknown>;
   duplicate(nodes?: [], options?: object): IoredisCluster;
   disconnect(): void;
-  on(event: string, listener: () => void): unknown;
+  on(event: string, listener: (error: unknown) => void): unknown;
 }
 
 /** One server: a driver when it is alone, and one of the connections of a cluster. */
 export class IoredisServer extends LoneServer implements Driver, Connection {
   readonly #client: IoredisClient;
+  readonly trouble: Trouble;
 
   constructor(client: IoredisClient, address?: string) {
     super(address);
     this.#client = client;
+    this.trouble = Trouble.of(client);
   }
 
   get state(): Driver['state'] {
@@ -81,9 +84,7 @@ export class IoredisServer extends LoneServer implements Driver, Connection {
 
   duplicate(): Driver {
     const options = { lazyConnect: false, maxRetriesPerRequest: 0, retryStrategy: retryDelayMs };
-    const own = this.#client.duplicate(options);
-    own.on('error', ignore);
-    return new IoredisServer(own);
+    return new IoredisServer(this.#client.duplicate(options));
   }
 
   close(): void {
@@ -94,6 +95,7 @@ export class IoredisServer extends LoneServer implements Driver, Connection {
 export class IoredisClusterDriver implements Driver {
   readonly isCluster = true;
   readonly #cluster: IoredisCluster;
+  readonly trouble: Trouble;
   readonly #connections = new WeakMap<IoredisClient, Connection>();
 
   constructor(cluster: IoredisCluster) {
@@ -104,6 +106,7 @@ export class IoredisClusterDriver implements Driver {
       );
     }
     this.#cluster = cluster;
+    this.trouble = Trouble.of(cluster);
   }
 
   get state(): Driver['state'] {
@@ -142,9 +145,7 @@ export class IoredisClusterDriver implements Driver {
 
   duplicate(): Driver {
     const options = { lazyConnect: false, redisOptions: { connectTimeout: CONNECT_MS } };
-    const own = this.#cluster.duplicate([], options);
-    own.on('error', ignore);
-    return new IoredisClusterDriver(own);
+    return new IoredisClusterDriver(this.#cluster.duplicate([], options));
   }
 
   close(): void {

@@ -1,3 +1,4 @@
+import { storeUnavailable } from '../../errors.ts';
 import { performance } from '../../time/timers.ts';
 import {
   CONNECT_MS,
@@ -8,6 +9,7 @@ import {
   type RedisCommand,
   retryDelayMs,
   type Subscriber,
+  Trouble,
   until,
 } from './driver.ts';
 import { slotOfKey } from './layout.ts';
@@ -25,7 +27,7 @@ export interface NodeRedisClient {
     channels: string[],
     listener: (message: string, channel: string) => void,
   ): Promise<unknown>;
-  on(event: string, listener: () => void): unknown;
+  on(event: string, listener: (error: unknown) => void): unknown;
 }
 
 /** The part of a node-redis `createCluster()` that the store uses. */
@@ -44,7 +46,7 @@ export interface NodeRedisCluster {
   duplicate(options?: object): NodeRedisCluster;
   connect(): Promise<unknown>;
   destroy(): void;
-  on(event: string, listener: () => void): unknown;
+  on(event: string, listener: (error: unknown) => void): unknown;
 }
 
 /** A server of a cluster, as node-redis describes it. */
@@ -93,7 +95,7 @@ class LivenessGate {
   };
 
   async #sendLater<Answer>(command: () => Promise<Answer>): Promise<Answer> {
-    await until(() => !this.#isSilent());
+    if (!(await until(() => !this.#isSilent()))) throw storeUnavailable('timeout');
     return this.#sendNow(command);
   }
 }
@@ -101,11 +103,13 @@ class LivenessGate {
 /** One server: a driver when it is alone, and one of the connections of a cluster. */
 export class NodeRedisServer extends LoneServer implements Driver, Connection {
   readonly #client: NodeRedisClient;
+  readonly trouble: Trouble;
   readonly #gate: LivenessGate;
 
   constructor(client: NodeRedisClient, address?: string, gate = new LivenessGate()) {
     super(address);
     this.#client = client;
+    this.trouble = Trouble.of(client);
     this.#gate = gate;
   }
 
@@ -149,9 +153,9 @@ export class NodeRedisServer extends LoneServer implements Driver, Connection {
   duplicate(): Driver {
     const { socket } = this.#client.options;
     const own = this.#client.duplicate({ socket: { ...socket, reconnectStrategy: retryDelayMs } });
-    own.on('error', ignore);
+    const driver = new NodeRedisServer(own);
     own.connect().catch(ignore);
-    return new NodeRedisServer(own);
+    return driver;
   }
 
   close(): void {
@@ -162,11 +166,13 @@ export class NodeRedisServer extends LoneServer implements Driver, Connection {
 export class NodeRedisClusterDriver implements Driver {
   readonly isCluster = true;
   readonly #cluster: NodeRedisCluster;
+  readonly trouble: Trouble;
   readonly #connections = new WeakMap<NodeRedisClient, Connection>();
   readonly #gatesByAddress = new Map<string, LivenessGate>();
 
   constructor(cluster: NodeRedisCluster) {
     this.#cluster = cluster;
+    this.trouble = Trouble.of(cluster);
   }
 
   get state(): Driver['state'] {
@@ -222,9 +228,9 @@ export class NodeRedisClusterDriver implements Driver {
   duplicate(): Driver {
     const options = { topologyRefreshOnReconnectionAttemptStrategy: REFRESH_MS };
     const own = this.#cluster.duplicate(options);
-    own.on('error', ignore);
+    const driver = new NodeRedisClusterDriver(own);
     own.connect().catch(ignore);
-    return new NodeRedisClusterDriver(own);
+    return driver;
   }
 
   close(): void {

@@ -1,3 +1,4 @@
+import { storeUnavailable } from '../../errors.ts';
 import { withDeadline } from '../../time/deadline.ts';
 import { performance } from '../../time/timers.ts';
 import {
@@ -90,7 +91,7 @@ export class ReplicatedWrites {
   }
 
   #open(): Driver {
-    if (this.#isClosed) throw new Error('closed');
+    if (this.#isClosed) throw storeUnavailable('closed');
     if (this.#own?.state === 'closed') this.#own = undefined;
     this.#own ??= this.#source.duplicate();
     return this.#own;

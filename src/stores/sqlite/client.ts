@@ -215,5 +215,5 @@ function reasonOf(error: unknown): StoreReason {
   if (OF_FILES.has(code)) return 'not_opened';
   if (/no such table/.test(message)) return 'schema_missing';
   if (/no such column|has no column/.test(message)) return 'schema_older';
-  return /not open/.test(message) ? 'closed' : 'unknown';
+  return /not open|finalized/.test(message) ? 'closed' : 'unknown';
 }
