@@ -109,6 +109,7 @@ const JOBS: readonly Job[] = [
     servers: true,
     only: '4 processes',
   }),
+  tests('outages', ['faults/stopped.test.ts'], ['STOPPED_SECONDS', 120], faults),
   tests('console', ['app/console/browser/scale.test.ts'], ['CONSOLE_TOKENS', 10_000], {
     project: 'long',
     isAlone: true,
