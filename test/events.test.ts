@@ -3,10 +3,12 @@ import { inspect } from 'node:util';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { storeUnavailable } from '../src/errors.ts';
 import type { TokenEvent, TokenEventType } from '../src/events.ts';
+import { bearerGuard } from '../src/http/index.ts';
 import type { TokenServiceOptions } from '../src/inputs/options.ts';
 import { ScopeCatalog } from '../src/scope/index.ts';
 import type { TokenService } from '../src/service.ts';
-import { forge, NO_ID, OTHER_SCOPE, SCOPE, setUp } from './support.ts';
+import { MemoryTokenStore } from '../src/stores/memory/index.ts';
+import { forge, NO_ID, OTHER_SCOPE, RecordingStore, SCOPE, setUp } from './support.ts';
 
 const account = 'ada';
 const need = { scope: SCOPE };
@@ -359,5 +361,48 @@ describe('verifySync', () => {
     expect(() => tokens.verifySync('nonsense', { scope: 'get' })).toThrow(
       expect.objectContaining({ code: 'invalid_scope' }),
     );
+  });
+});
+
+describe('an outage of 100 requests', () => {
+  const oneByOne = async (call: (n: number) => Promise<unknown>) => {
+    for (let n = 0; n < 100; n++) await call(n);
+  };
+  const together = (call: (n: number) => Promise<unknown>) =>
+    Promise.all(Array.from({ length: 100 }, (_, n) => call(n)));
+
+  it.each([
+    ['one by one', oneByOne, true],
+    ['one by one, to a remote store', oneByOne, false],
+    ['together', together, true],
+    ['together, to a remote store', together, false],
+  ])('is 100 errors, 100 events, and one recovery: %s', async (_, callAll, local) => {
+    const store = new RecordingStore(new MemoryTokenStore(), { local });
+    const { tokens, emittedBy, clock } = setUpEvents({ store });
+    const issued = await tokens.issue({ account, scopes: [SCOPE] });
+    const other = await tokens.issue({ account, scopes: [SCOPE] });
+    const errors: unknown[] = [];
+    const guard = bearerGuard({
+      tokens,
+      domain: 'shop.example',
+      onError: (error) => errors.push(error),
+    });
+    const call = (n: number) => {
+      const { value } = n % 3 === 0 ? other : issued;
+      const headers = { authorization: `Bearer ${value}` };
+      return guard(new Request('https://shop.example/orders', { headers }));
+    };
+    store.break('find', () => Promise.reject(storeUnavailable('unreachable')));
+    const trouble = await emittedBy(() => callAll(call));
+    store.mend();
+    clock.advance(7);
+
+    expect(errors).toHaveLength(100);
+    expect(trouble.map(({ type }) => type)).toEqual(Array(100).fill('store_trouble'));
+    const later = await emittedBy(() => callAll(call));
+    expect(later.filter(({ type }) => type !== 'verified')).toEqual([
+      expect.objectContaining({ type: 'store_recovered', durationMs: 7000, failed: 100 }),
+    ]);
+    expect(errors).toHaveLength(100);
   });
 });

@@ -116,38 +116,45 @@ export class CheckedStore {
 
   /** Reads one record. */
   async findOne(id: TokenId): Promise<TokenRecord | undefined> {
-    let answer: readonly unknown[];
-    try {
-      const asked = this.#store.find([id]);
-      answer = await (this.isLocal ? asked : this.#inTime(asked));
-    } catch (error) {
-      throw this.failure(error);
-    }
-    const isOne = Array.isArray(answer) && answer.length === 1;
-    const found: Found = isOne ? checkedRecord(answer[0], id) : corruptStore();
+    const found = await this.#find(id);
     if (isTokenError(found)) throw this.failure(found);
-    this.#health.onAnswer();
     return found;
   }
 
   /**
    * Reads records in one round trip. One malformed record, or one unavailable part of a store, does
-   * not hide the others.
+   * not hide the others. The failure of a record is reported by each caller that waits for it, with
+   * {@link failure}.
    */
   async find(ids: readonly TokenId[]): Promise<readonly Found[]> {
-    if (ids.length === 1) return [await this.findOne(ids[0] as TokenId)];
+    if (ids.length === 1) return [await this.#find(ids[0] as TokenId)];
     const start = performance.now();
     try {
-      const answer: unknown = await this.#call(() => this.#store.find(ids));
-      if (!Array.isArray(answer) || answer.length !== ids.length) throw this.#corrupt();
-      const found = ids.map((id, index) => checkedRecord(answer[index], id));
-      if (found.some(isTokenError)) this.#corrupt();
-      return found;
+      const asked: Promise<unknown> = this.#store.find(ids);
+      const answer = await (this.isLocal ? asked : this.#inTime(asked));
+      if (Array.isArray(answer) && answer.length === ids.length) {
+        this.#health.onAnswer();
+        return ids.map((id, index) => checkedRecord(answer[index], id));
+      }
+      this.#corrupt();
     } catch (error) {
       const isEarly = performance.now() - start < EARLY_FAILURE_MS;
-      const isCorrupt = isTokenError(error) && error.code === 'store_corrupt';
-      if (!isEarly && !isCorrupt) throw error;
-      return Promise.all(ids.map((id) => this.findOne(id).catch((failure) => failure)));
+      const failure = storeFailure(error);
+      if (!isEarly && failure.code !== 'store_corrupt') return ids.map(() => failure);
+    }
+    return Promise.all(ids.map((id) => this.#find(id)));
+  }
+
+  async #find(id: TokenId): Promise<Found> {
+    try {
+      const asked = this.#store.find([id]);
+      const answer: readonly unknown[] = await (this.isLocal ? asked : this.#inTime(asked));
+      const isOne = Array.isArray(answer) && answer.length === 1;
+      const found = isOne ? checkedRecord(answer[0], id) : corruptStore();
+      if (!isTokenError(found)) this.#health.onAnswer();
+      return found;
+    } catch (error) {
+      return storeFailure(error);
     }
   }
 

@@ -1,4 +1,4 @@
-import { isTokenError } from '../errors.ts';
+import { isTokenError, type StoreFailure } from '../errors.ts';
 import type { Unsubscribe } from '../ports/token-store.ts';
 import { idleDelay, nextTick, performance, queueMicrotask, setImmediate } from '../time/timers.ts';
 import { copyMetadata } from '../token/metadata.ts';
@@ -124,7 +124,7 @@ export class RecordReader {
     const batch = this.#open ?? this.#openBatch(now);
     for (const id of ids) batch.add(id);
     if (this.#store.isLocal || batch.size === MAX_FOUND_TOGETHER) this.#send(batch);
-    return Promise.all(ids.map((id) => batch.recordOf(id)));
+    return batch.recordsOf(ids);
   }
 
   /** Evicts records, and does not cache those that are being read. */
@@ -167,7 +167,7 @@ export class RecordReader {
    * callers that come in other callbacks.
    */
   #openBatch(now: number): Batch {
-    const batch = new Batch(now);
+    const batch = new Batch(now, (failure) => this.#store.failure(failure));
     this.#open = batch;
     const send = () => this.#send(batch);
     if (this.#store.isLocal) return batch;
@@ -287,14 +287,15 @@ class Batch implements ReadStart {
   #invalid: Set<TokenId> | undefined;
   readonly #answer: Promise<readonly Found[]>;
   #resolve: (found: readonly Found[]) => void = () => {};
-  #reject: (error: unknown) => void = () => {};
   #found: readonly Found[] = [];
+  readonly #failure: (found: StoreFailure) => StoreFailure;
 
-  constructor(now: number) {
+  /** @param failure reports the failure of one caller */
+  constructor(now: number, failure: (found: StoreFailure) => StoreFailure) {
     this.wall = now;
-    this.#answer = new Promise((resolve, reject) => {
+    this.#failure = failure;
+    this.#answer = new Promise((resolve) => {
       this.#resolve = resolve;
-      this.#reject = reject;
     });
   }
 
@@ -321,23 +322,26 @@ class Batch implements ReadStart {
   /** Calls `onSettled` before any caller gets the answer. */
   send(find: (ids: readonly TokenId[]) => Promise<readonly Found[]>, onSettled: () => void): void {
     this.steady = performance.now();
-    find([...this.#ids]).then(
-      (found) => {
-        this.#found = found;
-        onSettled();
-        this.#resolve(found);
-      },
-      (error) => {
-        onSettled();
-        this.#reject(error);
-      },
-    );
+    void find([...this.#ids]).then((found) => {
+      this.#found = found;
+      onSettled();
+      this.#resolve(found);
+    });
   }
 
   async recordOf(id: TokenId): Promise<TokenRecord | undefined> {
     const found = (await this.#answer)[this.#indexOf(id) as number];
-    if (isTokenError(found)) throw found;
+    if (isTokenError(found)) throw this.#failure(found);
     return found;
+  }
+
+  async recordsOf(ids: readonly TokenId[]): Promise<readonly (TokenRecord | undefined)[]> {
+    const answer = await this.#answer;
+    return ids.map((id) => {
+      const found = answer[this.#indexOf(id) as number];
+      if (isTokenError(found)) throw this.#failure(found);
+      return found;
+    });
   }
 
   invalidate(changed: ChangedIds): void {

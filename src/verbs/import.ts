@@ -120,7 +120,7 @@ class Importer {
     const ids = rows.flatMap(({ record }) => (record === undefined ? [] : [record.id]));
     const found = new Map(
       (ids.length === 0 ? [] : await this.#parts.store.find(ids)).map((kept, at) => {
-        if (isTokenError(kept)) throw kept;
+        if (isTokenError(kept)) throw this.#parts.store.failure(kept);
         return [ids[at], kept] as const;
       }),
     );

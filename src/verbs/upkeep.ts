@@ -153,7 +153,7 @@ async function idsGone(
   ids: readonly TokenId[],
 ): Promise<readonly TokenId[]> {
   const found = await store.find(ids);
-  for (const each of found) if (isTokenError(each)) throw each;
+  for (const each of found) if (isTokenError(each)) throw store.failure(each);
   return ids.filter((_, index) => found[index] === undefined);
 }
 
