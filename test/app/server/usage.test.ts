@@ -300,7 +300,7 @@ describe('the commands on a store', () => {
         message: expect.stringMatching(/^1 removed token still has counts/),
       },
     ]);
-    const purged = await outcomeOf(['purge', '--data', data, '--older-than', '90d']);
+    const purged = await outcomeOf(['purge', '--data', data, '--older-than', '90d', '--yes']);
     expect(purged.json).toMatchObject({ purged: 0, forgotten: 1 });
     expect(purged.notes).toMatch(/also removed the counts of 1 token that was gone before/);
     expect((await doctor('--full')).json.findings).toEqual([]);
@@ -312,7 +312,7 @@ describe('the commands on a store', () => {
   it('keep the counts of existing tokens when they purge', async () => {
     const { data, id } = await usedTwice();
 
-    const purged = await outcomeOf(['purge', '--data', data, '--older-than', '90d']);
+    const purged = await outcomeOf(['purge', '--data', data, '--older-than', '90d', '--yes']);
 
     expect(purged.json).toMatchObject({ purged: 0, forgotten: 0 });
     const store = SqliteTokenStore.open(data);
@@ -333,7 +333,7 @@ describe('the commands on a store', () => {
       return (findings as { code: string }[]).map(({ code }) => code);
     };
     expect(await codes()).toContain('usage_left_over');
-    const purged = await outcomeOf(['purge', ...flags, '--older-than', '90d']);
+    const purged = await outcomeOf(['purge', ...flags, '--older-than', '90d', '--yes']);
     expect(purged.json).toMatchObject({ purged: 0, forgotten: 1 });
     expect(await codes()).not.toContain('usage_left_over');
   });

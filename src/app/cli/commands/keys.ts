@@ -15,6 +15,7 @@ import { readSettings } from '../../server/settings.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
 import { columns, jsonText } from '../../terminal/layout.ts';
 import { type Command, command, findingsOutcome, type Given, type Outcome } from '../command.ts';
+import { confirm } from '../confirm.ts';
 import { KEYS_FLAG } from './store-flags.ts';
 
 const KEY_FLAGS = {
@@ -42,9 +43,9 @@ const ROTATE_FLAGS = {
   drop: {
     type: 'string',
     value: 'KID',
-    help: 'remove a key that is not active. Its tokens are refused from then on, so this needs --yes',
+    help: 'remove a key that is not active. Its tokens are refused from then on, so this asks first',
   },
-  yes: { type: 'boolean', help: 'confirm --drop' },
+  yes: { type: 'boolean', help: 'confirm --drop; without a terminal it is required' },
 } as const;
 
 const KEY_FAULT = 'the file cannot be read or written, or is not a key file';
@@ -132,6 +133,7 @@ changed keys.json; services read it again on SIGHUP`,
     async run(_, flags) {
       const change = changeOf(flags);
       const file = fileOf(flags);
+      if (flags.drop !== undefined) await confirmDrop(file, flags.drop, flags);
       const keys = replaceKeys(file, change);
       return {
         text: columns(keys.map(({ kid, status }) => [kid, status])),
@@ -202,7 +204,7 @@ function newKey(kid: string): KeyOptions {
 
 type KeyChange = (keys: readonly KeyOptions[]) => KeyOptions[];
 
-function changeOf({ kid, stage, activate, drop, yes }: Given<typeof ROTATE_FLAGS>): KeyChange {
+function changeOf({ kid, stage, activate, drop }: Given<typeof ROTATE_FLAGS>): KeyChange {
   const given = [stage, activate, drop].filter((flag) => flag !== undefined);
   if (given.length > 1) {
     throw usageError('--stage, --activate and --drop are separate steps: give only one of them');
@@ -211,7 +213,7 @@ function changeOf({ kid, stage, activate, drop, yes }: Given<typeof ROTATE_FLAGS
     throw usageError('--kid names a new key; give --activate or --drop the name instead');
   }
   if (activate !== undefined) return (keys) => withActive(keys, activate);
-  if (drop !== undefined) return (keys) => withoutKey(keys, { kid: drop, isMeant: yes === true });
+  if (drop !== undefined) return (keys) => withoutKey(keys, drop);
   return (keys) => {
     const key = newKey(kid ?? nextKid(keys));
     if (keys.some((other) => other.kid === key.kid)) {
@@ -227,18 +229,25 @@ function withActive(keys: readonly KeyOptions[], kid: string): KeyOptions[] {
   return keys.map((key) => ({ ...key, status: key.kid === kid ? 'active' : 'verify' }));
 }
 
-function withoutKey(
-  keys: readonly KeyOptions[],
-  { kid, isMeant }: { readonly kid: string; readonly isMeant: boolean },
-): KeyOptions[] {
+/** Refuses what cannot be done before it asks. */
+async function confirmDrop(
+  file: string,
+  kid: string,
+  flags: Pick<Given<typeof ROTATE_FLAGS>, 'yes'>,
+): Promise<void> {
+  withoutKey(readKeys(file), kid);
+  await confirm(
+    `every token whose value was made with ${kid} would be refused from then on`,
+    flags,
+  );
+}
+
+function withoutKey(keys: readonly KeyOptions[], kid: string): KeyOptions[] {
   checkKnown(keys, kid);
   if (keys.some((key) => key.kid === kid && key.status === 'active')) {
     throw inputError(`${kid} is the active key; first make another key active with --activate`);
   }
-  if (isMeant) return keys.filter((key) => key.kid !== kid);
-  throw usageError(
-    `every token whose value was made with ${kid} would be refused from then on: add --yes to confirm`,
-  );
+  return keys.filter((key) => key.kid !== kid);
 }
 
 function checkKnown(keys: readonly KeyOptions[], kid: string): void {

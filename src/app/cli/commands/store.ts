@@ -17,6 +17,7 @@ import {
 import { inputError, usageError } from '../../terminal/errors.ts';
 import { AGE, readFlag, TIME, wholeNumber } from '../../terminal/kinds.ts';
 import { type Command, command, type Outcome } from '../command.ts';
+import { confirm } from '../confirm.ts';
 import { progressOn } from '../progress.ts';
 import { DOCTOR } from './doctor.ts';
 import { IMPORT } from './import.ts';
@@ -86,7 +87,7 @@ const NO_PRINT =
   '--print needs --store (TOKENWRIGHT_STORE), such as postgres://…: an SQLite file is made by migrate itself';
 
 const CLOCK_AHEAD =
-  'nothing was removed: the clock of this machine is more than a day ahead of all that the store knows; set it, or add --yes if it is right and nothing was issued lately';
+  'nothing was removed: the clock of this machine is more than a day ahead of all that the store knows; set it, or add --trust-clock if it is right and nothing was issued lately';
 
 const FILE_STATES = {
   made: 'is made',
@@ -163,24 +164,29 @@ its own clock.`,
         type: 'boolean',
         help: 'only count; it reads all records, and removes none',
       },
-      yes: {
+      yes: { type: 'boolean', help: 'do not ask first; without a terminal it is required' },
+      'trust-clock': {
         type: 'boolean',
-        help: 'confirm that the clock of this machine is right, although nothing was issued lately',
+        help: 'the clock of this machine is right, although nothing was issued lately',
       },
     },
     json: '{ purged, before, forgotten }; how many were removed, the instant before which they ended, and how many tokens were gone before and had counts of usage left, which are removed as well. With --dry-run { found, records, before }; how many would be removed, and of how many',
     exits: { 0: 'they are gone, or there were none', 1: STORE_FAULT },
     example: {
-      call: 'purge --older-than 90d',
+      call: 'purge --older-than 90d --yes',
       output: 'removed 1 record from SQLite in data/tokens.db',
     },
     async run(_, flags) {
       const before = readBefore(flags, systemClock.now());
       const limit = readFlag(LIMIT, 'limit', flags.limit);
       const target = storeTarget(readSettings(STORE_SETTINGS, flags));
-      const use = flags['dry-run'] === true ? countEnded : purge;
-      const asked = { before, limit, isSure: flags.yes === true };
-      return withStore(target, (opened) => use(opened, asked, target.name));
+      const asked = { before, limit, isClockTrusted: flags['trust-clock'] === true };
+      return withStore(target, async (opened) => {
+        if (flags['dry-run'] === true) return countEnded(opened, asked, target.name);
+        const ended = endedBefore(before);
+        await confirm(`this would remove the records of ${ended} from ${target.name}`, flags);
+        return purge(opened, asked, target.name);
+      });
     },
   }),
   REVIEW,
@@ -193,16 +199,16 @@ interface Purge {
   readonly before: Date;
   readonly limit: number | undefined;
   /** Whether the clock is right whatever the store knows. */
-  readonly isSure: boolean;
+  readonly isClockTrusted: boolean;
 }
 
 async function purge(
   opened: OpenStore,
-  { before, limit, isSure }: Purge,
+  { before, limit, isClockTrusted }: Purge,
   name: string,
 ): Promise<Outcome> {
   const tokens = await serviceOf(opened);
-  if (!isSure && (await tokens.isClockAhead())) throw inputError(CLOCK_AHEAD);
+  if (!isClockTrusted && (await tokens.isClockAhead())) throw inputError(CLOCK_AHEAD);
   const purged = await tokens.purge({ before, limit });
   const forgotten = await forgetGone(opened);
   const text = `removed ${count(purged, 'record')} from ${name}`;
@@ -242,7 +248,7 @@ async function countEnded(
 }
 
 function endedBefore(before: Date): string {
-  return `those that ended before ${before.toISOString()}`;
+  return `tokens that ended before ${before.toISOString()}`;
 }
 
 function readBefore(flags: { before?: string; 'older-than'?: string }, now: Date): Date {

@@ -29,6 +29,7 @@ import {
   type Outcome,
   TOKEN_JSON,
 } from '../command.ts';
+import { confirm } from '../confirm.ts';
 import { ROOT_NAME_FLAG } from './request.ts';
 import { DAYS, TOKEN_REVIEW } from './review.ts';
 import {
@@ -463,13 +464,13 @@ ${ACCOUNT_HELP}`,
       'if-version': IF_VERSION_FLAG,
       all: {
         type: 'boolean',
-        help: 'all tokens of the account instead of one; needs --yes, and not with --url',
+        help: 'all tokens of the account instead of one; asks first, and not with --url',
       },
       descendants: {
         type: 'boolean',
         help: 'also what was derived from the token, which cannot be used any more either way and is not counted',
       },
-      yes: { type: 'boolean', help: 'confirm --all' },
+      yes: { type: 'boolean', help: 'confirm --all; without a terminal it is required' },
     },
     json: '{ revoked }, the number of tokens that were revoked',
     exits: { 0: 'revoked', 1: CLIENT_FAULT, 3: `${ABSENT}, or it was already revoked` },
@@ -658,9 +659,7 @@ async function revokeAll(
   if (flags['if-version'] !== undefined)
     throw usageError('--if-version needs <ID>: it is for one token');
   return withClient(flags, async (client) => {
-    if (flags.yes !== true) {
-      throw usageError(`this would revoke all tokens of ${client.name}: add --yes to confirm`);
-    }
+    await confirm(`this would revoke all tokens of ${client.name}`, flags);
     return revokedOutcome(await client.revokeAll(), client);
   });
 }

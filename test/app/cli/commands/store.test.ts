@@ -402,7 +402,7 @@ describe('purge', () => {
     await outcomeOf(['token', 'revoke', revoked?.id ?? '', ...as]);
     await outcomeOf(['token', 'modify', expired?.id ?? '', ...as, '--ttl', '1']);
     const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
-    const purge = (...flags: string[]) => outcomeOf(['purge', '--data', data, ...flags]);
+    const purge = (...flags: string[]) => outcomeOf(['purge', '--data', data, '--yes', ...flags]);
 
     expect((await purge('--older-than', '1h')).json).toMatchObject({ purged: 0 });
     expect((await purge('--before', '2026-01-01')).json).toEqual({
@@ -423,17 +423,17 @@ describe('purge', () => {
     await outcomeOf(['token', 'revoke', '--all', '--yes', ...as]);
     // A record that was revoked in the current millisecond is not older than that.
     for (const revoked = Date.now(); Date.now() === revoked; );
-    const purge = ['purge', '--data', data, '--older-than', '0s'];
+    const purge = ['purge', '--data', data, '--older-than', '0s', '--yes'];
 
     expect((await outcomeOf([...purge, '--limit', '2'])).json).toMatchObject({ purged: 2 });
     expect((await outcomeOf(purge)).json).toMatchObject({ purged: 1 });
   });
 
-  it('removes nothing by a clock that is far ahead of the store, but for --yes', async () => {
+  it('removes nothing by a clock that is far ahead of the store, but for --trust-clock', async () => {
     const { data, tokens, as } = await storeWithTokens(2);
     await outcomeOf(['token', 'revoke', tokens[0]?.id ?? '', ...as]);
     const real = Date.now();
-    const purge = ['purge', '--data', data, '--older-than', '90d'];
+    const purge = ['purge', '--data', data, '--older-than', '90d', '--yes'];
     const ahead = (days: number) =>
       vi.useFakeTimers({ toFake: ['Date'], now: real + days * 86_400_000 });
     onTestFinished(() => void vi.useRealTimers());
@@ -444,7 +444,7 @@ describe('purge', () => {
     expect((await outcomeOf(['token', 'list', ...as])).json.tokens).toHaveLength(1);
     expect((await outcomeOf(purge)).json).toMatchObject({ purged: 0 });
     ahead(365);
-    expect((await outcomeOf([...purge, '--yes'])).json).toMatchObject({ purged: 1 });
+    expect((await outcomeOf([...purge, '--trust-clock'])).json).toMatchObject({ purged: 1 });
   });
 
   it('counts with --dry-run the records that it would remove, and removes nothing', async () => {
@@ -464,9 +464,24 @@ describe('purge', () => {
     expect(purged.json.records).toBe(5);
     expect(all.text).toBe(`would remove 3 of 5 records from SQLite in ${join(data, 'tokens.db')}`);
     expect(all.notes).toBe(
-      `nothing was removed; asked for those that ended before ${all.json.before}`,
+      `nothing was removed; asked for tokens that ended before ${all.json.before}`,
     );
-    expect((await purge('--older-than', '0s')).json).toMatchObject({ purged: 3 });
+    expect((await purge('--older-than', '0s', '--yes')).json).toMatchObject({ purged: 3 });
+  });
+
+  it('removes nothing without a terminal unless --yes confirms it', async () => {
+    const { data, as } = await storeWithTokens(1);
+    await outcomeOf(['token', 'revoke', '--all', '--yes', ...as]);
+    for (const revoked = Date.now(); Date.now() === revoked; );
+    const purge = ['purge', '--data', data, '--older-than', '0d'];
+
+    const ended = await run(purge);
+
+    expect(ended).toMatchObject({ code: 2, stdout: '' });
+    expect(ended.stderr).toMatch(
+      /^tokenwright: this would remove the records of tokens that ended before \S+Z from SQLite in \S+tokens\.db: add --yes to confirm\n$/,
+    );
+    expect((await run([...purge, '--yes'])).stdout).toMatch(/^removed 1 record /);
   });
 
   it.skipIf(engines.length === 0).each(engines)('counts with --dry-run in %s', async (engine) => {
