@@ -16,7 +16,7 @@ import { rootNameOf } from './files/catalog-files.ts';
 import type { Page } from './pages.ts';
 import type { ServeSettings } from './settings.ts';
 
-export type Gateway = NonNullable<ServeSettings['check']>;
+export type Gateway = NonNullable<ServeSettings['gateway']>;
 
 /** A request that a gateway asks about. */
 interface Asked {
@@ -63,7 +63,10 @@ function isCheck(target: string): boolean {
 
 /** The options of {@link gatewayCheck}. */
 export interface GatewayCheckOptions
-  extends Pick<ServeSettings, 'check' | 'domains' | 'granularity' | 'trustProxy' | 'clientHeader'> {
+  extends Pick<
+    ServeSettings,
+    'gateway' | 'domains' | 'granularity' | 'trustProxy' | 'clientHeader'
+  > {
   readonly tokens: TokenService;
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -76,9 +79,9 @@ export interface GatewayCheckOptions
  * @throws {CliError} if a domain is missing, or is not one
  */
 export function gatewayCheck(options: GatewayCheckOptions): Page | undefined {
-  const { tokens, check, domains, granularity, onError } = options;
+  const { tokens, gateway, domains, granularity, onError } = options;
   checkSettings(options);
-  if (check === undefined) return undefined;
+  if (gateway === undefined) return undefined;
   const rootName = rootNameOf(granularity);
   const clientAddress = clientOfGateway(options);
   // A stack would only show where it was noticed.
@@ -93,7 +96,7 @@ export function gatewayCheck(options: GatewayCheckOptions): Page | undefined {
   const guards = new Map(
     domains.map((domain) => [domain.toLowerCase(), guardFor({ ...shared, domain })]),
   );
-  const read = READERS[check];
+  const read = READERS[gateway];
   const answerCall: RequestListener = async (request, response) => {
     try {
       const asked = read(request);
@@ -101,7 +104,7 @@ export function gatewayCheck(options: GatewayCheckOptions): Page | undefined {
       const guard = guardOf(guards, asked);
       if (guard === undefined) return send(403, {}, response);
       const outcome = await guard({ ...asked, url: asked.target, ...senderOf(request) });
-      await answer(outcome, check, response);
+      await answer(outcome, gateway, response);
     } catch (error) {
       onError?.(error);
       send(500, {}, response);
@@ -135,7 +138,7 @@ function senderOf({ headers, rawHeaders, socket }: IncomingMessage) {
 
 async function answer(
   outcome: GuardOutcome,
-  check: Gateway,
+  gateway: Gateway,
   response: ServerResponse,
 ): Promise<void> {
   if (outcome.ok) {
@@ -143,17 +146,17 @@ async function answer(
   }
   // nginx passes 401 and 403 on, and turns any other refusal into 500.
   const { body, status, headers: answered } = outcome.response;
-  const isUnknown = status === 400 || (status === 429 && check === 'nginx');
+  const isUnknown = status === 400 || (status === 429 && gateway === 'nginx');
   const known = { status: isUnknown ? 403 : status, headers: answered };
   await sendResponse(new Response(body, known), response);
 }
 
-function checkSettings({ check, domains }: Pick<ServeSettings, 'check' | 'domains'>): void {
-  if (check !== undefined && domains.length === 0) {
-    throw usageError('--check (TOKENWRIGHT_CHECK) needs --domain, the host in the scopes');
+function checkSettings({ gateway, domains }: Pick<ServeSettings, 'gateway' | 'domains'>): void {
+  if (gateway !== undefined && domains.length === 0) {
+    throw usageError('--gateway (TOKENWRIGHT_GATEWAY) needs --domain, the host in the scopes');
   }
-  if (check === undefined && domains.length > 0) {
-    throw usageError('--domain (TOKENWRIGHT_DOMAIN) needs --check, the gateway that asks');
+  if (gateway === undefined && domains.length > 0) {
+    throw usageError('--domain (TOKENWRIGHT_DOMAIN) needs --gateway, which asks at /check');
   }
 }
 

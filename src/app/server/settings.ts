@@ -237,9 +237,9 @@ const SETTINGS = {
     default: false,
     help: 'let bearers derive narrower tokens from theirs at /token/derive',
   },
-  check: {
-    flag: '--check GATEWAY',
-    variable: 'TOKENWRIGHT_CHECK',
+  gateway: {
+    flag: '--gateway KIND',
+    variable: 'TOKENWRIGHT_GATEWAY',
     kind: choice('nginx', 'traefik', 'envoy'),
     help: 'let a gateway ask at /check whether to pass a request on: {values}. Needs --domain',
   },
@@ -248,7 +248,7 @@ const SETTINGS = {
     variable: 'TOKENWRIGHT_DOMAIN',
     kind: LIST,
     default: [],
-    help: 'with --check: the host in the scopes. Repeatable; then the gateway has to name the host',
+    help: 'with --gateway: the host in the scopes. Repeatable; then the gateway has to name the host',
   },
   docs: {
     flag: '--docs',
@@ -282,7 +282,7 @@ const SETTINGS = {
     flag: '--client-header NAME',
     variable: 'TOKENWRIGHT_CLIENT_HEADER',
     kind: HEADER,
-    help: 'behind a proxy: the header in which it names the client, such as X-Real-IP. Without --trust-proxy, the header is trusted from any sender. Without both, all callers of a proxy count as one when passwords are wrong, and --check refuses tokens that are restricted to certain addresses',
+    help: 'behind a proxy: the header in which it names the client, such as X-Real-IP. Without --trust-proxy, the header is trusted from any sender. Without both, all callers of a proxy count as one when passwords are wrong, and /check refuses tokens that are restricted to certain addresses',
   },
   maxTtl: {
     flag: '--max-ttl TIME',

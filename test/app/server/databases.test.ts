@@ -42,7 +42,7 @@ describe.skipIf(engines.length === 0).each(engines)('serve on %s', (engine) => {
   it('records usage next to the tokens, for all services and commands', async () => {
     const { url, tables, flags } = newStore(engine);
     const data = newFolder();
-    const gateway = ['--check', 'nginx', '--domain', 'acme.example'];
+    const gateway = ['--gateway', 'nginx', '--domain', 'acme.example'];
     const settings = ['--data', data, ...flags, ...ACCOUNT, ...gateway, ...catalog()];
     const first = await serve(settings);
     const { body: token } = await call(first, '/token', { method: 'POST', body });

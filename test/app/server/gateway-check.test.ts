@@ -38,7 +38,7 @@ function pageOf(
 ) {
   const options = {
     tokens,
-    check,
+    gateway: check,
     domains,
     granularity: 'operation',
     trustProxy: [],

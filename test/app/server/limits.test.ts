@@ -13,7 +13,7 @@ import {
 import { engines, newStore } from './databases.ts';
 
 const STATUS = 'GET:acme.example/status';
-const CHECKED = [...ACCOUNT, '--check', 'traefik', '--domain', 'acme.example'];
+const CHECKED = [...ACCOUNT, '--gateway', 'traefik', '--domain', 'acme.example'];
 
 beforeEach(hideVariables);
 

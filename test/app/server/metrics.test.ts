@@ -241,7 +241,7 @@ describe('tokenwright serve', () => {
   });
 
   it('exposes few series for any requests, without anything that callers sent', async () => {
-    const flags = ['--metrics', '--revocation', '--check', 'envoy', '--domain', 'shop.example'];
+    const flags = ['--metrics', '--revocation', '--gateway', 'envoy', '--domain', 'shop.example'];
     const service = await serve(['--data', newFolder(), ...ACCOUNT, ...flags]);
     const body = { scopes: ['*:*/*'], name: 'canary' };
     const { body: token } = await call(service, '/token', { method: 'POST', body });

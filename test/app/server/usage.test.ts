@@ -22,7 +22,7 @@ import {
 import { engines, newStore } from './databases.ts';
 
 const STATUS = 'GET:acme.example/status';
-const CHECKED = [...ACCOUNT, '--check', 'nginx', '--domain', 'acme.example'];
+const CHECKED = [...ACCOUNT, '--gateway', 'nginx', '--domain', 'acme.example'];
 const ID = /^id +(\w{22})$/m;
 
 beforeEach(hideVariables);

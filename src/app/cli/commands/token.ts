@@ -313,7 +313,7 @@ version  1`,
     name: 'token usage',
     operands: ['ID'],
     summary: 'shows how often a token is used, when last, and by which of its scopes',
-    about: `serve counts the checks that it makes itself, such as those of --check. Another process counts its
+    about: `serve counts the checks that it makes itself, such as those of --gateway. Another process counts its
 own if it records usage in the same place. What a process has counted in the last ten seconds may be
 missing. An answer of /introspect is counted as a use by the scope other. Checks of token verify on a
 store are not counted.

@@ -210,7 +210,7 @@ describe.skipIf(engines.length === 0).each(engines)('import into %s', (engine) =
     const [map, catalog] = ['map.json', 'catalog.json'].map(
       filesOf({ 'map.json': MAP, 'catalog.json': [READ, WRITE] }),
     ) as [string, string];
-    const gateway = ['--check', 'nginx', '--domain', 'shop.example', '--catalog', catalog];
+    const gateway = ['--gateway', 'nginx', '--domain', 'shop.example', '--catalog', catalog];
     const service = await serve([
       '--data',
       data,

@@ -231,10 +231,10 @@ describe('tokenwright serve', () => {
     }
   });
 
-  it('answers a gateway at /check only with --check, and only for bearer tokens', async () => {
+  it('answers a gateway at /check only with --gateway, and only for bearer tokens', async () => {
     const [plain, checked] = await Promise.all([
       serve(['--data', newFolder(), ...ACCOUNT]),
-      serve(['--data', newFolder(), ...ACCOUNT, '--check', 'nginx', '--domain', 'acme.example']),
+      serve(['--data', newFolder(), ...ACCOUNT, '--gateway', 'nginx', '--domain', 'acme.example']),
     ]);
     const ask = async ({ url }: typeof plain, authorization: string) => {
       const headers = { authorization, 'x-original-method': 'GET', 'x-original-uri': '/status' };
@@ -451,10 +451,14 @@ describe('tokenwright serve', () => {
     [['--default-ttl', '0'], 2, '--default-ttl (TOKENWRIGHT_DEFAULT_TTL) must be from 1s'],
     [['--max-ttl', '1h', '--default-ttl', '2h'], 2, 'must not be more than --max-ttl'],
     [['--max-scopes', '-1'], 2, 'must be a whole number from 1 to 4096'],
-    [['--check', 'canary'], 2, 'must be nginx, traefik or envoy'],
-    [['--check', 'nginx'], 2, '--check (TOKENWRIGHT_CHECK) needs --domain'],
-    [['--domain', 'shop.example'], 2, '--domain (TOKENWRIGHT_DOMAIN) needs --check'],
-    [['--check', 'nginx', '--domain', 'https://shop.example'], 2, '--domain (TOKENWRIGHT_DOMAIN)'],
+    [['--gateway', 'canary'], 2, 'must be nginx, traefik or envoy'],
+    [['--gateway', 'nginx'], 2, '--gateway (TOKENWRIGHT_GATEWAY) needs --domain'],
+    [['--domain', 'shop.example'], 2, '--domain (TOKENWRIGHT_DOMAIN) needs --gateway'],
+    [
+      ['--gateway', 'nginx', '--domain', 'https://shop.example'],
+      2,
+      '--domain (TOKENWRIGHT_DOMAIN)',
+    ],
     [['--account-file', '/nowhere/at-all'], 1, 'there is no file /nowhere/at-all: correct'],
     [['--introspection', 'canary'], 2, '--introspection (TOKENWRIGHT_INTROSPECTION) must be'],
     [['--granularity', 'canary'], 2, 'must be operation or prefix'],
