@@ -5,6 +5,7 @@ import type { TokenScopes } from '../../openapi/index.ts';
 import type { ScopeReading } from '../../scope/grammar.ts';
 import { type Scope, ScopeError, safeParseScope } from '../../scope/index.ts';
 import { describeRounded, parseJsonText, roundedNumberIn } from '../../text/json.ts';
+import { jsonFault } from '../../text/json-fault.ts';
 import { inputError } from './errors.ts';
 
 /** How many faults of a list a message names. */
@@ -153,8 +154,13 @@ function parseAnyJson(text: string, source: string, toError: typeof inputError):
   try {
     return parseJsonText(text);
   } catch {
-    throw toError(`${source} is not JSON`);
+    throw toError(`${source} is not JSON${placeOfFault(text)}`);
   }
+}
+
+function placeOfFault(text: string): string {
+  const fault = jsonFault(text.replace(/^\ufeff/, ''));
+  return fault === undefined ? '' : `: look at line ${fault.line}, column ${fault.column}`;
 }
 
 /** Reads a JSON file whose numbers do not matter: those of an OpenAPI document may be of any size. */

@@ -539,7 +539,9 @@ describe('tokenwright serve', () => {
       const ended = await run(['serve', '--data', data, '--port', '0']);
 
       expect(ended).toMatchObject({ code: 2, stdout: '' });
-      expect(ended.stderr).toBe(`tokenwright: ${join(data, name)} is not JSON\n`);
+      expect(ended.stderr).toBe(
+        `tokenwright: ${join(data, name)} is not JSON: look at line 1, column 11\n`,
+      );
     },
   );
 
