@@ -1,12 +1,35 @@
 // The page about settings, from the table that `serve` reads.
+import { fileVariableOf } from '../../../src/app/server/setting-sources.ts';
 import { OTHER_VARIABLES, SERVE_SETTINGS, settingFacts } from '../../../src/app/server/settings.ts';
 import { opening, safe, sentence, tableOf } from './text.ts';
 
-const LEAD = `You configure the service by flags or by environment variables. A flag wins over its variable, and an empty variable counts as absent. A variable that begins with \`TOKENWRIGHT_\` and is not on this page stops every command with a message that names it, so a misspelled setting is noticed.
+const LEAD = `You configure the service by flags, by environment variables, or in a file. A flag wins over its variable, and an empty variable counts as absent. A variable that begins with \`TOKENWRIGHT_\` and is not on this page stops every command with a message that names it, so a misspelled setting is noticed.
 
 \`\`\`bash
 TOKENWRIGHT_STORE='postgres://ada:secret@db.internal/acme' npx tokenwright serve --port 8080
 \`\`\`
+
+## In a file
+
+\`--config FILE\`, or \`TOKENWRIGHT_CONFIG\`, names a JSON object of settings. Its names are those of the flags, without the hyphens at their beginning. A setting that can be repeated is an array, and a switch is \`true\` or \`false\`:
+
+\`\`\`json
+{
+  "port": 8080,
+  "catalog": ["openapi.json"],
+  "trust-proxy": ["10.0.0.0/8"],
+  "max-ttl": "90d",
+  "metrics": true
+}
+\`\`\`
+
+Flags and variables win over the file. A name that is not a setting stops the command. Paths in the file are relative to the folder in which the command runs, like those of flags. The file is read once, at the start: SIGHUP does not read it again. It can hold secrets; then let only the user of the service read it.
+
+## Secrets in files
+
+A variable that holds a secret has a second form, which ends in \`_FILE\` and names a file with that secret, as Docker and Kubernetes provide them: \`TOKENWRIGHT_STORE_FILE=/run/secrets/store\`. The file holds one line. A line break at its end does not count. If both forms are set, the command stops. The file of accounts has more than one line: see \`--account-file\`. Keys are always in a file: see \`--keys\`.
+
+## Other commands
 
 The commands that manage tokens and stores take some of the same settings: see [commands](./commands.md). Numbers that are not settings are in [limits](../security/limits.md).`;
 
@@ -17,7 +40,10 @@ export function settingsPage(): string {
     `\`${variable}\``,
     standard === undefined ? 'none' : `\`${standard}\``,
   ]);
-  const others = Object.entries(OTHER_VARIABLES).map(([name, help]) => [`\`${name}\``, help]);
+  const others = Object.entries(OTHER_VARIABLES).map(([name, { help, ...other }]) => [
+    `\`${name}\``,
+    'isSecret' in other ? `${help}. Or \`${fileVariableOf(name)}\`` : help,
+  ]);
   return [
     opening(
       'Settings',
@@ -38,11 +64,19 @@ export function settingsPage(): string {
   ].join('\n');
 }
 
-function sectionOf({ flag, variable, form, standard, help }: ReturnType<typeof settingFacts>) {
+function sectionOf({
+  flag,
+  variable,
+  file,
+  form,
+  standard,
+  help,
+}: ReturnType<typeof settingFacts>) {
+  const secret = file === undefined ? '' : ` \`${file}\` names a file that holds it.`;
   return [
     `## ${nameOf(flag)} {#${anchorOf(flag)}}`,
     '',
-    `\`${flag}\`, or the variable \`${variable}\`${form}. ${defaultOf(standard)}`,
+    `\`${flag}\`, or the variable \`${variable}\`${form}.${secret} ${defaultOf(standard)}`,
     '',
     sentence(safe(withoutDefault(help, standard))),
     '',

@@ -3,7 +3,8 @@ import { nearestName } from '../../scope/nearest.ts';
 import { count } from '../../text/wording.ts';
 import { setTimeout } from '../../time/timers.ts';
 import { theLog } from '../server/logs/log.ts';
-import { isServiceLink, VARIABLES } from '../server/settings.ts';
+import { isServiceLink } from '../server/setting-sources.ts';
+import { VARIABLES } from '../server/settings.ts';
 import { usageError } from '../terminal/errors.ts';
 import {
   type Example,

@@ -26,6 +26,7 @@ import {
   wholeNumber,
 } from '../terminal/kinds.ts';
 import { type HelpRow, helpRows } from '../terminal/layout.ts';
+import { fileVariableOf, memberName, readConfig, secretIn, variableIn } from './setting-sources.ts';
 
 type Maker = (rest: string) => ForeignFormat;
 
@@ -109,11 +110,18 @@ interface Setting {
   /** @default any text */
   readonly kind?: Kind<unknown>;
   readonly default?: unknown;
+  /** Whether its value opens something, so that its variable can also name a file that holds it. */
+  readonly isSecret?: true;
   /** `{values}` and `{default}` stand for those of this setting. */
   readonly help: string;
 }
 
 const SETTINGS = {
+  config: {
+    flag: '--config FILE',
+    variable: 'TOKENWRIGHT_CONFIG',
+    help: 'a JSON object of these settings, by the names of their flags, as {"port": 8787, "catalog": ["openapi.json"]}. Flags and variables win over it',
+  },
   port: {
     flag: '--port NUMBER',
     variable: 'PORT',
@@ -137,6 +145,7 @@ const SETTINGS = {
   store: {
     flag: '--store URL',
     variable: 'TOKENWRIGHT_STORE',
+    isSecret: true,
     help: 'a database for the tokens: postgres://, mysql://, mariadb://, redis://, rediss:// or redis+cluster://host,host. A Redis URL may end in ?replicas=1, the replicas that must confirm a write. sqlite:FILE is another SQLite file',
   },
   storeWait: {
@@ -182,11 +191,12 @@ const SETTINGS = {
     variable: 'TOKENWRIGHT_ACCOUNTS',
     kind: ACCOUNTS,
     default: [],
+    isSecret: true,
     help: `who may call the service; repeatable. A password has at least ${MIN_PASSWORD_LENGTH} characters. Flags show in process lists: prefer the variable`,
   },
   accountFile: {
     flag: '--account-file FILE',
-    variable: 'TOKENWRIGHT_ACCOUNT_FILE',
+    variable: 'TOKENWRIGHT_ACCOUNTS_FILE',
     help: 'a file with a line user:password for each account, or user:HASH with what hashPassword() made of the password; # begins a comment',
   },
   prefix: {
@@ -221,6 +231,7 @@ const SETTINGS = {
     variable: 'TOKENWRIGHT_INTROSPECTION',
     kind: ACCOUNTS,
     default: [],
+    isSecret: true,
     help: 'credentials for a resource server that calls /introspect (RFC 7662); repeatable. Prefer the variable',
   },
   revocation: {
@@ -402,54 +413,90 @@ export const SERVE_FLAGS: Readonly<Record<string, Kind<unknown>['flag']>> = Obje
   Object.values<Setting>(SETTINGS).map((each) => [flagOf(each), (each.kind ?? TEXT).flag]),
 );
 
+interface OtherVariable {
+  readonly help: string;
+  readonly isSecret?: true;
+}
+
+/** What a file of settings can hold: all of them but the file itself. */
+const CONFIG_KINDS: ReadonlyMap<string, Kind<unknown>> = new Map(
+  Object.values<Setting>(SETTINGS)
+    .filter((setting) => setting !== SETTINGS.config)
+    .map((setting) => [flagOf(setting), setting.kind ?? TEXT]),
+);
+
 /** The variables of other commands that are not settings of `serve`, with their meaning. */
 export const OTHER_VARIABLES = {
-  TOKENWRIGHT_URL: 'the address of a service, such as http://127.0.0.1:8787',
-  TOKENWRIGHT_USER: 'the user who calls that service',
-  TOKENWRIGHT_PASSWORD:
-    'the password of that user; it has no flag, since flags show in process lists',
-  TOKENWRIGHT_COPY_FROM: 'the store that tokenwright copy reads, as --from',
-  TOKENWRIGHT_COPY_TO: 'the store that tokenwright copy writes, as --to',
-  TOKENWRIGHT_TOKEN:
-    'the value for token verify and token derive, read from standard input if unset',
-} as const;
+  TOKENWRIGHT_URL: { help: 'the address of a service, such as http://127.0.0.1:8787' },
+  TOKENWRIGHT_USER: { help: 'the user who calls that service' },
+  TOKENWRIGHT_PASSWORD: {
+    help: 'the password of that user; it has no flag, since flags show in process lists',
+    isSecret: true,
+  },
+  TOKENWRIGHT_COPY_FROM: {
+    help: 'the store that tokenwright copy reads, as --from',
+    isSecret: true,
+  },
+  TOKENWRIGHT_COPY_TO: {
+    help: 'the store that tokenwright copy writes, as --to',
+    isSecret: true,
+  },
+  TOKENWRIGHT_TOKEN: {
+    help: 'the value for token verify and token derive, read from standard input if unset',
+    isSecret: true,
+  },
+} as const satisfies Readonly<Record<string, OtherVariable>>;
+
+const SECRETS = Object.values<Setting>(SETTINGS).filter(({ isSecret }) => isSecret === true);
+
+/** The variables that hold a secret, and that can name a file which holds it instead. */
+const SECRET_VARIABLES: ReadonlySet<string> = new Set([
+  // The file of accounts has many lines and is read again on SIGHUP, so it is a setting of its own.
+  ...SECRETS.filter((setting) => setting !== SETTINGS.accounts).map(({ variable }) => variable),
+  ...Object.entries<OtherVariable>(OTHER_VARIABLES).flatMap(([name, { isSecret }]) =>
+    isSecret === true ? [name] : [],
+  ),
+]);
 
 /** All variables that some command reads. */
 export const VARIABLES: readonly string[] = [
   ...Object.values(SETTINGS).map(({ variable }) => variable),
   ...Object.keys(OTHER_VARIABLES),
+  ...[...SECRET_VARIABLES].map(fileVariableOf),
 ];
 
 /** Reads a variable that is not a setting of its command. An empty one counts as absent. */
 export function readVariable(
   name: keyof typeof OTHER_VARIABLES | 'TOKENWRIGHT_STORE',
 ): string | undefined {
-  return variableIn(process.env, name);
+  return givenBy(name, process.env);
 }
 
 /**
- * Names of variables that Kubernetes and Docker set in each container for every service that it may
- * call, by the name of the service: `tokenwright-metrics` makes `TOKENWRIGHT_METRICS_PORT`.
+ * The files that the secrets of the settings are read from, for a warning if others can read them.
+ *
+ * @param config the file of settings
  */
-const LINK_NAME = /_(?:SERVICE_HOST|SERVICE_PORT|PORT_\d+_(?:TCP|UDP|SCTP)|ENV)(?:_|$)/;
-const LINK_PORT = /^(?:tcp|udp|sctp):\/\/\S+:\d{1,5}$/;
-
-/** Whether a variable describes a service that happens to be named like ours, and is not a setting. */
-export function isServiceLink(name: string, value: string): boolean {
-  if (LINK_NAME.test(name)) return true;
-  // Docker gives the path of a link, such as /web/tokenwright.
-  if (name.endsWith('_NAME')) return value.startsWith('/');
-  return name.endsWith('_PORT') && LINK_PORT.test(value);
+export function secretFiles(
+  config: string | undefined,
+  environment: NodeJS.ProcessEnv = process.env,
+): string[] {
+  const members = config === undefined ? {} : readConfig(config, CONFIG_KINDS);
+  const isConfigSecret = SECRETS.some((setting) => members[flagOf(setting)] !== undefined);
+  const files = SECRETS.filter(({ variable }) => SECRET_VARIABLES.has(variable)).flatMap(
+    ({ variable }) => variableIn(environment, fileVariableOf(variable)) ?? [],
+  );
+  return [...files, ...(config !== undefined && isConfigSecret ? [config] : [])];
 }
 
-/** A variable, unless it is empty or describes a service of the cluster. */
-function variableIn(environment: NodeJS.ProcessEnv, name: string): string | undefined {
-  const value = environment[name];
-  return value && !isServiceLink(name, value) ? value : undefined;
+function givenBy(variable: string, environment: NodeJS.ProcessEnv): string | undefined {
+  const read = SECRET_VARIABLES.has(variable) ? secretIn : variableIn;
+  return read(environment, variable);
 }
 
 /**
- * Reads settings from flags, else from their variables, else takes their defaults.
+ * Reads settings from flags, else from their variables, else from the file of `--config`, else takes
+ * their defaults.
  *
  * @throws {CliError} naming the setting and what it should be
  */
@@ -458,8 +505,8 @@ export function readSettings<Name extends SettingName>(
   flags: object,
   environment: NodeJS.ProcessEnv = process.env,
 ): Pick<ServeSettings, Name> {
-  const given: Readonly<Record<string, unknown>> = { ...flags };
-  const values = names.map((name) => [name, readSetting(SETTINGS[name], given, environment)]);
+  const sources = sourcesOf({ ...flags }, environment);
+  const values = names.map((name) => [name, readSetting(SETTINGS[name], sources)]);
   return Object.fromEntries(values) as Pick<ServeSettings, Name>;
 }
 
@@ -490,16 +537,30 @@ export function serviceOptions(settings: ServiceSettings) {
   };
 }
 
-function readSetting(
-  setting: Setting,
-  flags: Readonly<Record<string, unknown>>,
-  environment: NodeJS.ProcessEnv,
-): unknown {
+/** Where settings come from. */
+interface Sources {
+  readonly flags: Readonly<Record<string, unknown>>;
+  readonly environment: NodeJS.ProcessEnv;
+  /** The file of settings, if there is one. */
+  readonly config: { readonly path: string; readonly members: Readonly<Record<string, unknown>> };
+}
+
+function sourcesOf(flags: Sources['flags'], environment: NodeJS.ProcessEnv): Sources {
+  const path = flags['config'] ?? variableIn(environment, SETTINGS.config.variable);
+  if (path === undefined) return { flags, environment, config: { path: '', members: {} } };
+  const members = readConfig(String(path), CONFIG_KINDS);
+  return { flags, environment, config: { path: String(path), members } };
+}
+
+function readSetting(setting: Setting, { flags, environment, config }: Sources): unknown {
   const { variable, kind = TEXT } = setting;
   const flag = flagOf(setting);
-  const given = flags[flag] ?? variableIn(environment, variable);
-  if (given === undefined) return setting.default;
-  return kind.read(given, kind === SWITCH ? variable : `--${flag} (${variable})`);
+  const given = flags[flag] ?? givenBy(variable, environment);
+  if (given !== undefined) {
+    return kind.read(given, kind === SWITCH ? variable : `--${flag} (${variable})`);
+  }
+  const member = config.members[flag];
+  return member === undefined ? setting.default : kind.read(member, memberName(flag, config.path));
 }
 
 function flagOf({ flag }: Setting): string {
@@ -520,14 +581,18 @@ export function settingRow(name: SettingName, text?: string): HelpRow {
   return { label: flag, text: help, variable: variable + form };
 }
 
-/** The facts of a setting, for help and documentation; `form` is how its variable is written. */
+/**
+ * The facts of a setting, for help and documentation; `form` is how its variable is written, and `file` the
+ * variable that names a file instead.
+ */
 export function settingFacts(name: SettingName, text?: string) {
-  const { flag, variable, kind = TEXT, help, ...setting }: Setting = SETTINGS[name];
+  const { flag, variable, kind = TEXT, help, isSecret, ...setting }: Setting = SETTINGS[name];
   const isNone = Array.isArray(setting.default) || setting.default === undefined;
   const { written = String } = kind;
   return {
     flag,
     variable,
+    file: isSecret === true ? fileVariableOf(variable) : undefined,
     form: variableForm(kind),
     standard: isNone ? undefined : written(setting.default),
     help: (text ?? help)

@@ -15,7 +15,7 @@ describe('readSettings', () => {
       TOKENWRIGHT_MAX_TOKENS: '1',
       TOKENWRIGHT_MAX_SCOPES: '4096',
       TOKENWRIGHT_AUDIT: '-',
-      TOKENWRIGHT_ACCOUNT_FILE: 'accounts',
+      TOKENWRIGHT_ACCOUNTS_FILE: 'accounts',
       TOKENWRIGHT_ACCOUNTS: 'ada:12345678',
     };
     expect(read({}, environment)).toMatchObject({

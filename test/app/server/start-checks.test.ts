@@ -266,7 +266,7 @@ describe('--account-file', () => {
     );
     const data = join(newFolder(), 'data');
     const service = await serve(['--data', data, '--account', 'dora:of-the-flag'], {
-      TOKENWRIGHT_ACCOUNT_FILE: path,
+      TOKENWRIGHT_ACCOUNTS_FILE: path,
     });
     const status = async (as: string) => (await call(service, '/token', { as })).status;
 

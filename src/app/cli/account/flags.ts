@@ -6,6 +6,7 @@ const TEXT = { type: 'string' } as const;
 const URL_FLAG = { url: TEXT } as const;
 const REMOTE_FLAGS = { ...URL_FLAG, user: TEXT } as const;
 const STORE_FLAGS = {
+  config: TEXT,
   store: TEXT,
   tables: TEXT,
   data: TEXT,
@@ -51,6 +52,7 @@ const WHERE = 'Where the tokens are: in a running service, or in a store        
 const URL_ROW = row('--url URL', 'a service, such as http://127.0.0.1:8787', 'TOKENWRIGHT_URL');
 
 const STORE_HELP = rows([
+  settingRow('config', 'the file of settings of serve'),
   settingRow('store', 'the database, or sqlite:FILE'),
   settingRow('tables', 'the beginning of the names of its tables'),
   settingRow(

@@ -16,9 +16,10 @@ import { inputError, usageError } from '../../terminal/errors.ts';
 import { columns, jsonText } from '../../terminal/layout.ts';
 import { type Command, command, findingsOutcome, type Given, type Outcome } from '../command.ts';
 import { confirm } from '../confirm.ts';
-import { KEYS_FLAG } from './store-flags.ts';
+import { KEYS_FLAG, STORE_FLAGS } from './store-flags.ts';
 
 const KEY_FLAGS = {
+  config: STORE_FLAGS.config,
   keys: KEYS_FLAG,
   data: {
     type: 'string',

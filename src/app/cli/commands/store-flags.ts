@@ -1,5 +1,10 @@
 /** The flags of commands that work on a whole store. */
 export const STORE_FLAGS = {
+  config: {
+    type: 'string',
+    value: 'FILE',
+    help: 'the file of settings of serve, or TOKENWRIGHT_CONFIG',
+  },
   store: {
     type: 'string',
     value: 'URL',

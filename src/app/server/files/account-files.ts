@@ -69,7 +69,9 @@ export async function renewFirstAccount(
  */
 export function readAccountFile(path: string): FixedAccount[] {
   if (!existsSync(path)) {
-    throw inputError(`there is no file ${path}: correct --account-file (TOKENWRIGHT_ACCOUNT_FILE)`);
+    throw inputError(
+      `there is no file ${path}: correct --account-file (TOKENWRIGHT_ACCOUNTS_FILE)`,
+    );
   }
   const accounts = readFileSync(path, 'utf8')
     .replace(/^\ufeff/, '')
