@@ -77,7 +77,9 @@ const INNER_DOORS: readonly RegExp[] = [
   // The page and the commands call the service with one client, and read what it writes.
   /^http\/(?:client|routes|wire)\.ts$/,
   // The commands for operators look into keys, values and stored records.
-  /^(?:ports\/(?:outage-log|usage-store)|records\/steps|token\/(?:id|record|revoked)|values\/(?:format|keys|value))\.ts$/,
+  /^(?:ports\/usage-store|records\/steps|token\/(?:id|record|revoked)|values\/(?:format|keys|value))\.ts$/,
+  // Failures of a store are told in the words of the library, and metrics tell the layout in Redis.
+  /^(?:errors|ports\/outage-log|stores\/redis\/layout)\.ts$/,
 ];
 
 /** The room of a file: its first folder, two in `app` and `stores`. */

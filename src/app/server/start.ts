@@ -85,14 +85,18 @@ async function run(parts: Parts, { server, closers, signals }: Process): Promise
   const firstAccount = read.accounts.length > 0 ? undefined : files.firstAccount();
   const accounts = firstAccount === undefined ? read.accounts : [firstAccount.account];
   service.admit(accounts);
-  monitoring.metrics?.watch(() => service.tokens.stats());
+  const { metrics } = monitoring;
+  metrics?.watch(() => service.tokens.stats());
+  metrics?.recordBuild(opened.schema);
+  metrics?.recordFiles({ keys, catalog: read.catalog });
   server.on('request', service.listener);
   signals.onEnd(() => end({ health, stop, closers }));
-  signals.onHangup(async () => {
+  const reload = async () => {
     const reloaded = await files.readAgain();
     service.replace(reloaded);
     return reloaded;
-  });
+  };
+  signals.onHangup(metrics === undefined ? reload : () => metrics.observedReload(reload));
   announce(parts, server, {
     keys,
     findings,

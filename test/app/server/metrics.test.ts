@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import packageJson from '../../../package.json' with { type: 'json' };
 import { Metrics } from '../../../src/app/server/metrics/metrics.ts';
 import { optionalPackage } from '../../../src/app/server/optional-package.ts';
 import {
@@ -14,6 +15,7 @@ import {
   TokenService,
   type TokenServiceOptions,
 } from '../../../src/index.ts';
+import { ScopeCatalog } from '../../../src/scope/index.ts';
 import { storeContract } from '../../../src/testing/index.ts';
 import { ACCOUNT, call, newFolder, run, serve } from '../cli/support.ts';
 
@@ -193,7 +195,54 @@ describe('the metrics of a service', () => {
     expect([await counted('true'), await counted('false')]).toEqual([1, 1]);
   });
 
-  it('include process metrics and the lag of the event loop, but no version', async () => {
+  it('tell the version, the active key and the size of the catalog', async () => {
+    const { metrics, samples } = await setUp();
+    const keys = (active: string) =>
+      ['k1', 'k2'].map((kid) => ({
+        ...generateKey(kid),
+        status: kid === active ? ('active' as const) : ('verify' as const),
+      }));
+    const activeKeys = async () =>
+      [...(await samples())].filter(([name]) => name.startsWith('tokenwright_active_key_info'));
+
+    metrics.recordBuild(1);
+    metrics.recordFiles({ keys: keys('k1'), catalog: ScopeCatalog.from([READ]) });
+    expect(await activeKeys()).toEqual([['tokenwright_active_key_info{kid="k1"}', 1]]);
+    metrics.recordFiles({ keys: keys('k2'), catalog: ScopeCatalog.from([READ, WRITE]) });
+
+    expect(await activeKeys()).toEqual([['tokenwright_active_key_info{kid="k2"}', 1]]);
+    const counted = await samples();
+    expect(counted.get('tokenwright_catalog_scopes')).toBe(2);
+    const build = `tokenwright_build_info{version="${packageJson.version}",schema="1"}`;
+    expect(counted.get(build)).toBe(1);
+  });
+
+  it('count reloads, and keep the time of the last one that succeeded', async () => {
+    const { metrics, samples } = await setUp();
+    const files = { keys: [generateKey()], catalog: ScopeCatalog.from([READ]), accounts: [] };
+    const reloads = async () => {
+      const counted = await samples();
+      return [
+        counted.get('tokenwright_reloads_total{result="ok"}'),
+        counted.get('tokenwright_reloads_total{result="error"}'),
+        counted.get('tokenwright_last_reload_success_timestamp_seconds'),
+      ];
+    };
+    vi.useFakeTimers({ toFake: ['Date'], now: 1_000_000 });
+    onTestFinished(() => void vi.useRealTimers());
+
+    metrics.recordFiles(files);
+    expect(await reloads()).toEqual([0, 0, 1000]);
+    vi.setSystemTime(2_000_000);
+    expect(await metrics.observedReload(async () => files)).toBe(files);
+    expect(await reloads()).toEqual([1, 0, 2000]);
+    vi.setSystemTime(3_000_000);
+    const broken = () => Promise.reject(new Error('catalog.json is not JSON'));
+    await expect(metrics.observedReload(broken)).rejects.toThrow('is not JSON');
+    expect(await reloads()).toEqual([1, 1, 2000]);
+  });
+
+  it('include process metrics and the lag of the event loop, but not the version of Node.js', async () => {
     const { metrics } = await setUp();
     const page = await metrics.text();
 
@@ -237,6 +286,11 @@ describe('tokenwright serve', () => {
       counted.get(`tokenwright_sign_ins_total{outcome="${outcome}"}`);
     expect([signIns('accepted'), signIns('refused'), signIns('limited')]).toEqual([1, 1, 0]);
     expect(counted.get('tokenwright_http_requests_in_progress')).toBe(1);
+    expect(counted.get('tokenwright_catalog_scopes')).toBe(20);
+    expect(counted.get('tokenwright_active_key_info{kid="k1"}')).toBe(1);
+    expect([...counted.keys()]).toContainEqual(
+      expect.stringMatching(/^tokenwright_build_info\{version="[^"]+",schema="1"\}$/),
+    );
     expect(await service.stop()).toMatchObject({ code: 0, stderr: '' });
   });
 

@@ -1,10 +1,12 @@
 import type { Histogram, Registry } from 'prom-client';
+import packageJson from '../../../../package.json' with { type: 'json' };
 import type { SignIn } from '../../../http/index.ts';
 import {
   isTokenError,
   type LeaseStore,
   type RefusalReason,
   type ServiceStats,
+  systemClock,
   type TokenEvent,
   type TokenService,
   type TokenStore,
@@ -12,6 +14,7 @@ import {
 } from '../../../index.ts';
 import { performance } from '../../../time/timers.ts';
 import type { CallObserver } from '../calls.ts';
+import type { Reloaded } from '../files/service-files.ts';
 import { optionalPackage } from '../optional-package.ts';
 
 type Client = typeof import('prom-client');
@@ -95,6 +98,7 @@ export class Metrics {
   readonly #client: Client;
   readonly #registry: Registry;
   readonly #counters: ReturnType<typeof countersIn>;
+  readonly #state: ReturnType<typeof gaugesIn>;
   readonly #storeSeconds: Histogram<'store' | 'operation' | 'result'>;
   readonly #callSeconds: Histogram<'route'>;
   /** The text in progress. Concurrent readers share it. */
@@ -115,6 +119,7 @@ export class Metrics {
     for (const name of REMOVED) registry.removeSingleMetric(name);
     this.#registry = registry;
     this.#counters = countersIn(client, registry);
+    this.#state = gaugesIn(client, registry);
     this.#storeSeconds = new client.Histogram({
       name: 'tokenwright_store_call_duration_seconds',
       help: 'Time that calls of a store (tokens, usage) took, by operation and result (ok, error).',
@@ -170,6 +175,35 @@ export class Metrics {
         introspections.inc({ active: String(token !== undefined) });
       return token;
     };
+  }
+
+  /** Tells which version runs, and which version of the schema it writes. */
+  recordBuild(schema: number): void {
+    this.#state.build.set({ version: packageJson.version, schema: String(schema) }, 1);
+  }
+
+  /** Tells which keys and which catalog are in use from now on. */
+  recordFiles({ keys, catalog }: Pick<Reloaded, 'keys' | 'catalog'>): void {
+    const { activeKey, scopes, loaded } = this.#state;
+    const kid = keys.find(({ status }) => status === 'active')?.kid;
+    activeKey.reset();
+    if (kid !== undefined) activeKey.set({ kid }, 1);
+    scopes.set(catalog.size);
+    loaded.set(systemClock.now().getTime() / 1000);
+  }
+
+  /** Counts a reload of keys, catalog and accounts, and passes its outcome on. */
+  async observedReload(reload: () => Promise<Reloaded>): Promise<Reloaded> {
+    const { reloads } = this.#counters;
+    try {
+      const files = await reload();
+      reloads.inc({ result: 'ok' });
+      this.recordFiles(files);
+      return files;
+    } catch (error) {
+      reloads.inc({ result: 'error' });
+      throw error;
+    }
   }
 
   /** Adds the counts that a service keeps itself. */
@@ -265,6 +299,30 @@ function classOf(status: number | undefined): string {
   return status === undefined ? 'aborted' : `${Math.floor(status / 100)}xx`;
 }
 
+/** What the service runs with now. */
+function gaugesIn({ Gauge }: Client, registry: Registry) {
+  const gauge = <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
+    new Gauge({ name: `tokenwright_${name}`, help, labelNames, registers: [registry] });
+  return {
+    build: gauge(
+      'build_info',
+      'Always 1: the version of tokenwright, and of the schema of its store, are labels.',
+      'version',
+      'schema',
+    ),
+    activeKey: gauge(
+      'active_key_info',
+      'Always 1: the id of the key that makes new values is a label.',
+      'kid',
+    ),
+    scopes: gauge('catalog_scopes', 'Scopes in the catalog.'),
+    loaded: gauge(
+      'last_reload_success_timestamp_seconds',
+      'When keys, catalog and accounts were last read, at the start or by a reload.',
+    ),
+  };
+}
+
 function countersIn({ Counter, Gauge }: Client, registry: Registry) {
   const registers = [registry];
   const counter = <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
@@ -288,6 +346,11 @@ function countersIn({ Counter, Gauge }: Client, registry: Registry) {
       'code',
       'store',
     ),
+    reloads: counter(
+      'reloads',
+      'Reloads of keys, catalog and accounts, by result: ok, or error if all stay as they were.',
+      'result',
+    ),
     dropped: counter('usage_dropped', 'Counts of usage that were never written.'),
     calls: counter(
       'http_requests',
@@ -306,6 +369,7 @@ function countersIn({ Counter, Gauge }: Client, registry: Registry) {
   for (const active of ['true', 'false']) counters.introspections.inc({ active }, 0);
   for (const type of EVENTS) counters.events.inc({ type }, 0);
   for (const outcome of SIGN_INS) counters.signIns.inc({ outcome }, 0);
+  for (const result of ['ok', 'error']) counters.reloads.inc({ result }, 0);
   for (const code of FAILURES) counters.failures.inc({ code, store: 'tokens' }, 0);
   return counters;
 }

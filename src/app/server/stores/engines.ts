@@ -25,6 +25,8 @@ interface Engine {
 
 interface Client {
   readonly store: EngineStore;
+  /** The version of the schema that the store writes. */
+  readonly schema: number;
   connect(): Promise<unknown>;
   migrate?(): Promise<void>;
   end(): Promise<unknown>;
@@ -47,6 +49,7 @@ const postgres: Engine = {
     const store = new engine.PostgresTokenStore(pool, { tables });
     return {
       store,
+      schema: schemaIn(engine.migrationSql({ tables })),
       connect: async () => (await pool.connect()).release(),
       migrate: () => engine.migrate(pool, { tables }),
       end: () => pool.end(),
@@ -70,6 +73,7 @@ const mysql: Engine = {
     const store = new engine.MysqlTokenStore(pool, { tables });
     return {
       store,
+      schema: schemaIn(engine.migrationSql({ tables })),
       async connect() {
         const connection = await pool.promise().getConnection();
         connection.release();
@@ -142,6 +146,11 @@ function driver<Module>(name: string, load: () => Promise<Module>): Promise<Modu
   return optionalPackage(name, 'a store of this kind', load);
 }
 
+/** The version of the schema, of which the SQL that makes it marks the table of tokens. */
+function schemaIn(sql: string): number {
+  return Number(/tokenwright schema (\d+)/.exec(sql)?.[1]);
+}
+
 function pauseMs(attempt: number): number {
   return Math.min(50 * attempt, MAX_PAUSE_MS);
 }
@@ -160,8 +169,10 @@ async function openRedis(
     replicas: replicas === null ? undefined : Number(/^\d+$/.test(replicas) ? replicas : 'none'),
   };
   const store = new engine.RedisTokenStore(client, options);
+  const { LAYOUT: schema } = await import('../../../stores/redis/layout.ts');
   return {
     store,
+    schema,
     connect: () => connected(client),
     end: async () => client.disconnect(),
   };

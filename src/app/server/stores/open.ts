@@ -48,6 +48,8 @@ export interface StoreTarget {
 /** A store with a connection. */
 export interface OpenStore {
   readonly store: EngineStore;
+  /** The version of the schema that this tokenwright writes. */
+  readonly schema: number;
   /** Where the uses of its tokens are counted. */
   readonly usage: Place;
   /** Where the uses of limited tokens are counted. */
@@ -275,7 +277,8 @@ function fileTarget(file: string): StoreTarget {
       try {
         const store = SqliteTokenStore.openFile(file);
         const [usage, leases] = [placeBeside(file, 'usage.db'), placeBeside(file, 'leases.db')];
-        return { store, usage, leases, close: () => store.close() };
+        const schema = Number(fileVersion(file));
+        return { store, schema, usage, leases, close: () => store.close() };
       } catch (error) {
         if (!isTokenError(error)) throw error;
         if (!isSqlite(file)) throw inputError(`${noSqlite(file)}: give another --data or --store`);
