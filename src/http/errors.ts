@@ -110,16 +110,23 @@ export class HttpError extends Error {
   readonly code: HttpErrorCode;
   readonly details: TokenError['details'];
   readonly headers: Readonly<Record<string, string>>;
+  /** Why a store fails, for logs of the host: it is not part of the answer. */
+  readonly reason: string | undefined;
 
   constructor(
     code: HttpErrorCode,
     message: string,
-    { details, headers = {} }: Partial<Pick<HttpError, 'details' | 'headers'>> = {},
+    {
+      details,
+      headers = {},
+      reason,
+    }: Partial<Pick<HttpError, 'details' | 'headers' | 'reason'>> = {},
   ) {
     super(message);
     this.code = code;
     this.details = details;
     this.headers = headers;
+    this.reason = reason;
   }
 }
 
@@ -137,7 +144,10 @@ export function toHttpError(error: unknown): HttpError {
   const bland = BLAND.get(code);
   if (bland === undefined || reason === undefined) return new HttpError(code, message, { details });
   const isMore = Object.keys(others).length > 0;
-  return new HttpError(code, bland, isMore ? { details: others } : {});
+  return new HttpError(code, bland, {
+    reason: String(reason),
+    ...(isMore && { details: others }),
+  });
 }
 
 /** Why a store fails is told to the host alone. */

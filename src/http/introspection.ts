@@ -69,13 +69,15 @@ export function parseForm(bytes: Uint8Array): Form {
 }
 
 /** A failure in the form of RFC 6749 section 5.2, whose descriptions have no double quotes. */
-export function failAsOAuth({ code, message, headers }: HttpError): HttpResponse {
+export function failAsOAuth(failure: HttpError): HttpResponse {
+  const { code, message, headers } = failure;
   const [status] = STATUS[code];
-  return jsonResponse(
+  const answer = jsonResponse(
     status,
     { error: oauthError(code), error_description: message.replace(/[^ !#-[\]-~]/g, "'") },
     { ...headers, ...(code === 'unauthenticated' && { 'www-authenticate': CHALLENGE }) },
   );
+  return { ...answer, failure };
 }
 
 /** The error code of RFC 6749 for a failure. */

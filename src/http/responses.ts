@@ -19,6 +19,26 @@ export type HttpResponse = WholeResponse | StreamedResponse;
 interface Head {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
+  /** What a failure is, for logs of the host: it is not sent. */
+  readonly failure?: Failure;
+}
+
+/** The code of a failure, and the reason where only the host learns it. */
+export interface Failure {
+  readonly code: string;
+  readonly reason?: string | undefined;
+}
+
+const failures = new WeakMap<object, Failure>();
+
+/** Notes the failure that a response of Fetch or of Node tells. */
+export function noteFailure(response: object, failure: Failure | undefined): void {
+  if (failure !== undefined) failures.set(response, failure);
+}
+
+/** The failure that was noted for a response; undefined if it tells none. */
+export function failureIn(response: object): Failure | undefined {
+  return failures.get(response);
 }
 
 export interface WholeResponse extends Head {
@@ -79,10 +99,11 @@ function* resumed(before: readonly string[], rest: Iterable<string>): Generator<
 }
 
 /** A failure in the envelope of the service. */
-export function fail({ code, message, details, headers }: HttpError): WholeResponse {
+export function fail(failure: HttpError): WholeResponse {
+  const { code, message, details, headers } = failure;
   const [status, error] = STATUS[code];
   const body = { success: false, message, error, code, data: null, details };
-  return jsonResponse(status, body, headers);
+  return { ...jsonResponse(status, body, headers), failure };
 }
 
 /**
@@ -121,6 +142,9 @@ export function jsonResponse(
 }
 
 /** The Fetch `Response`; to `HEAD` without the body. */
-export function toResponse({ status, headers, body }: WholeResponse, method: string): Response {
-  return new Response(method === 'HEAD' ? null : body, { status, headers });
+export function toResponse(whole: WholeResponse, method: string): Response {
+  const { status, headers, body, failure } = whole;
+  const response = new Response(method === 'HEAD' ? null : body, { status, headers });
+  noteFailure(response, failure);
+  return response;
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Failure, failureIn } from '../../http/responses.ts';
 import { performance } from '../../time/timers.ts';
 
 /** A call that has ended. Holds no text that the caller chose. */
@@ -11,6 +12,8 @@ export interface EndedCall {
   readonly status: number | undefined;
   /** From the headers of the request to the end of the answer. */
   readonly seconds: number;
+  /** What went wrong, if something did. */
+  readonly failure: Failure | undefined;
 }
 
 /** Called when a call begins. Returns a function that is called when it ends. */
@@ -49,6 +52,7 @@ export function observeCall(
       route,
       status: response.headersSent ? response.statusCode : undefined,
       seconds: (performance.now() - start) / 1000,
+      failure: failureIn(response),
     };
     for (const end of ends) end(ended);
   });

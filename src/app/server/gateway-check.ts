@@ -8,7 +8,7 @@ import {
   sendResponse,
 } from '../../http/index.ts';
 import { sendByNode } from '../../http/node/sending.ts';
-import { COMMON_HEADERS } from '../../http/responses.ts';
+import { COMMON_HEADERS, failureIn, noteFailure } from '../../http/responses.ts';
 import { isTokenError, type TokenService } from '../../index.ts';
 import { usageError } from '../terminal/errors.ts';
 import { clientOfGateway } from './client-address.ts';
@@ -86,12 +86,12 @@ export function gatewayCheck(options: GatewayCheckOptions): Page | undefined {
   const clientAddress = clientOfGateway(options);
   // A stack would only show where it was noticed.
   const unknown = Object.assign(new Error(UNKNOWN_ADDRESS), { stack: `Error: ${UNKNOWN_ADDRESS}` });
-  const onUnknown = () => onError?.(unknown);
+  const onGuardError = (error: unknown) => onError?.(isTokenError(error) ? error : unknown);
   const shared = {
     tokens,
     rootName,
     ...(clientAddress && { clientAddress }),
-    onError: onUnknown,
+    onError: onGuardError,
   };
   const guards = new Map(
     domains.map((domain) => [domain.toLowerCase(), guardFor({ ...shared, domain })]),
@@ -143,6 +143,11 @@ async function answer(
 ): Promise<void> {
   if (outcome.ok) {
     return send(200, { 'x-account': encodeURIComponent(outcome.token.account) }, response);
+  }
+  // The bearer learns less than the log.
+  const failure = failureIn(outcome.response);
+  if (failure !== undefined) {
+    noteFailure(response, { code: failure.code, reason: failure.reason ?? outcome.reason });
   }
   // nginx passes 401 and 403 on, and turns any other refusal into 500.
   const { body, status, headers: answered } = outcome.response;

@@ -42,7 +42,7 @@ export class Health {
 function answerTo(trouble: Trouble | undefined): HttpResponse {
   return trouble === undefined
     ? jsonResponse(200, { status: 'ready' })
-    : jsonResponse(503, { status: trouble });
+    : { ...jsonResponse(503, { status: trouble }), failure: { code: trouble } };
 }
 
 /** Asks through the service, which sets a deadline and reports a failure. */

@@ -289,7 +289,7 @@ class Guard {
   #refuseUnchecked(method: string, error: unknown): GuardOutcome {
     if (!isTokenError(error) || !UNAVAILABLE.includes(error.code)) throw error;
     this.#errors.report(error);
-    return this.#refuse(method, { reason: 'unavailable' });
+    return this.#refuse(method, { reason: 'unavailable', cause: error.details?.['reason'] });
   }
 
   #requestOf(method: string, target: string): ScopeRequest | ReadRequest {
@@ -307,7 +307,8 @@ class Guard {
     return { ok: false, reason: refused.reason, response };
   }
 
-  #refusalFor({ reason, needed, detail, rate, retryAfterSeconds }: RefusalFacts): HttpError {
+  #refusalFor(refused: RefusalFacts): HttpError {
+    const { reason, needed, detail, rate, retryAfterSeconds, cause } = refused;
     switch (reason) {
       case 'missing':
         return this.#challenge('unauthenticated', 'a Bearer token is required');
@@ -333,7 +334,9 @@ class Guard {
       case 'limit_exceeded':
         return limitExceeded({ rate, retryAfterSeconds });
       case 'unavailable':
-        return new HttpError('store_unavailable', 'the token cannot be checked at the moment');
+        return new HttpError('store_unavailable', 'the token cannot be checked at the moment', {
+          reason: cause === undefined ? undefined : String(cause),
+        });
       default:
         return this.#challenge('invalid_token', 'the token is not, or no longer, valid');
     }
@@ -375,6 +378,8 @@ interface RefusalFacts extends Partial<SpentRate> {
   readonly needed?: string;
   readonly detail?: string;
   readonly explanation?: Explanation;
+  /** Why the store fails. */
+  readonly cause?: unknown;
 }
 
 const NO_NEED: GuardNeed = {};

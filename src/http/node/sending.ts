@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Http2ServerResponse } from 'node:http2';
 import { clearTimeout, setImmediate, setTimeout } from '../../time/timers.ts';
-import { type HttpResponse, toResponse } from '../responses.ts';
+import { failureIn, type HttpResponse, noteFailure, toResponse } from '../responses.ts';
 
 /**
  * Sends a response. The promise resolves when the system has taken all of it; `undefined` if it has
@@ -70,8 +70,9 @@ export function sendByNode(
 ): Promise<void> | undefined {
   // The compatibility layer of node:http2 has the same members.
   const outgoing = to as ServerResponse;
-  const { status, headers } = response;
+  const { status, headers, failure } = response;
   const head = Object.entries(headers);
+  noteFailure(outgoing, failure);
   if (method === 'HEAD') sendWhole(status, head, null, outgoing);
   else if ('body' in response) sendWhole(status, head, response.body, outgoing);
   else return sendPieces(status, head, response.pieces, outgoing, timeoutMs);
@@ -91,6 +92,7 @@ export async function sendResponse(
   response: Response,
   to: ServerResponse | Http2ServerResponse,
 ): Promise<void> {
+  noteFailure(to, failureIn(response));
   // Always waits: whether a request without a body is complete is known only after a turn.
   const body = new Uint8Array(await response.arrayBuffer());
   sendWhole(response.status, [...response.headers], response.body && body, to as ServerResponse);

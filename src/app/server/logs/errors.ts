@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
-import { isTokenError } from '../../../index.ts';
+import { DeadlineError } from '../../../errors.ts';
+import { isTokenError, type TokenError } from '../../../index.ts';
 import { setTimeout } from '../../../time/timers.ts';
 import { printable } from '../../terminal/layout.ts';
 import { masked } from '../../terminal/masking.ts';
@@ -21,12 +22,12 @@ const OTHERS = 'other errors';
  * caller can fill the log. Expected errors are logged without a stack.
  */
 export class ErrorLog {
-  readonly #write: (text: string) => void;
+  readonly #write: (text: string, members?: FailureMembers) => void;
   /** How often each error of this minute was repeated. */
   readonly #repeats = new Map<string, number>();
 
   /** @param write @default to the log of this process */
-  constructor(write = (text: string) => theLog().error(text)) {
+  constructor(write = (text: string, members?: FailureMembers) => theLog().error(text, members)) {
     this.#write = write;
   }
 
@@ -38,7 +39,8 @@ export class ErrorLog {
     const kind = repeats.has(message) || repeats.size < MAX_ERROR_KINDS ? message : OTHERS;
     const before = repeats.get(kind);
     repeats.set(kind, before === undefined ? 0 : before + 1);
-    if (before === undefined) this.#write(`a call failed: ${short ?? inspect(error)}`);
+    if (before !== undefined) return;
+    this.#write(`a call failed: ${short ?? inspect(error)}`, failureOf(error));
   }
 
   #endMinute(): void {
@@ -53,10 +55,26 @@ export class ErrorLog {
 /** One line, if that is enough: the error is expected, or its stack names no code. */
 function shortMessageOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
-  if (error.message === 'deadline') return 'there was no answer in time';
-  const isOfCaller = isTokenError(error) && error.code === 'invalid_request';
+  if (error instanceof DeadlineError) return 'there was no answer in time';
+  if (isExpected(error)) {
+    const reason = error.details?.['reason'];
+    const cause = reason === undefined ? '' : ` (${reason})`;
+    return oneLine(`${error.code}${cause}: ${error.message}`);
+  }
   const isWithoutStack = !(error.stack ?? '').includes('\n    at ');
-  return isOfCaller || isWithoutStack ? oneLine(error.message) : undefined;
+  return isWithoutStack ? oneLine(error.message) : undefined;
+}
+
+/** A fault of the caller or of the store, whose code and reason say more than a stack. */
+function isExpected(error: Error): error is TokenError {
+  return isTokenError(error) && (error.code === 'invalid_request' || error.status === 503);
+}
+
+type FailureMembers = Readonly<Partial<Record<'code' | 'reason', unknown>>>;
+
+function failureOf(error: unknown): FailureMembers | undefined {
+  if (!isTokenError(error)) return undefined;
+  return { code: error.code, reason: error.details?.['reason'] };
 }
 
 function messageOf(error: unknown): string {

@@ -20,7 +20,8 @@ export interface Log {
   started(greeting: Greeting): void;
   info(message: string): void;
   warn(message: string): void;
-  error(message: string): void;
+  /** @param members those of the line in a JSON log, beside the message */
+  error(message: string, members?: LineMembers): void;
   /** Why the process ends. */
   fatal(message: string): void;
   /** Absent if requests are not logged. */
@@ -36,7 +37,7 @@ export const TEXT_LOG: Log = {
   started: ({ text }) => console.log(text),
   info: tell,
   warn: (message) => tell(`warning: ${message}`),
-  error: tell,
+  error: (message) => tell(message),
   fatal: tell,
   close: async () => {},
 };
@@ -60,10 +61,12 @@ export function warn(message: string): void {
   current.warn(message);
 }
 
+type LineMembers = Readonly<Record<string, unknown>>;
+
 type WriteLine = (
   level: 'info' | 'warn' | 'error' | 'fatal',
   message: string,
-  members?: Readonly<Record<string, unknown>>,
+  members?: LineMembers,
 ) => void;
 
 /**
@@ -88,7 +91,7 @@ export function jsonLog(sink: Sink = outputSink()): Log {
     started: ({ message, members }) => write('info', message, members),
     info: (message) => write('info', message),
     warn: (message) => write('warn', message),
-    error: (message) => write('error', message),
+    error: (message, members) => write('error', message, members),
     fatal: (message) => write('fatal', message),
     recordCall: callsIn(write),
     close: () => lines.close(),
@@ -105,10 +108,12 @@ function callsIn(write: WriteLine): CallObserver {
     const requestId = headerOf(request, 'x-request-id', REQUEST_ID) ?? randomUUID();
     const traceparent = headerOf(request, 'traceparent', TRACEPARENT);
     response.setHeader('x-request-id', requestId);
-    return ({ method, route, status = null, seconds }) => {
+    return ({ method, route, status = null, seconds, failure }) => {
       const level = (status ?? 0) >= 500 ? 'warn' : 'info';
       const durationMs = Math.round(seconds * 1e6) / 1000;
-      write(level, 'request', { method, route, status, durationMs, requestId, traceparent });
+      const { code, reason } = failure ?? {};
+      const result = { status, code, reason, durationMs };
+      write(level, 'request', { method, route, ...result, requestId, traceparent });
     };
   };
 }

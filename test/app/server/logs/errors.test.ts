@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { ErrorLog } from '../../../../src/app/server/logs/errors.ts';
+import { sentenceOf, storeUnavailable } from '../../../../src/errors.ts';
 import { remoteAddress } from '../../../../src/http/sign-in/login-limiter.ts';
+import { TokenError } from '../../../../src/index.ts';
 import { withDeadline } from '../../../../src/time/deadline.ts';
 import { newLog } from '../../cli/support.ts';
 
@@ -28,7 +30,7 @@ describe('the log of failed calls', () => {
     [
       'a client that has disconnected',
       () => remoteAddress(new Request('http://localhost')),
-      'the address of the client is not known',
+      'invalid_request: the address of the client is not known',
     ],
     [
       'an error without a position in the code',
@@ -38,6 +40,23 @@ describe('the log of failed calls', () => {
         });
       },
       'the header?is odd',
+    ],
+    [
+      'a store that fails',
+      () => {
+        throw storeUnavailable('forbidden');
+      },
+      `store_unavailable (forbidden): ${sentenceOf({ code: '', reason: 'forbidden' })}`.slice(
+        0,
+        200,
+      ),
+    ],
+    [
+      'a fault of the caller',
+      () => {
+        throw new TokenError('invalid_request', 'name is too long');
+      },
+      'invalid_request: name is too long',
     ],
   ])('has one line without a stack for %s', async (_, work, message) => {
     const error = await errorOf(work);

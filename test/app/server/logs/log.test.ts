@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -286,10 +287,12 @@ describe('tokenwright serve', () => {
     });
     expect(lines[0]).not.toHaveProperty('password');
     const requests = lines.filter(({ msg }) => msg === 'request');
-    expect(requests.map(({ method, route, status }) => [method, route, status])).toEqual([
-      ['POST', '/token', 200],
-      ['GET', '/token/{token}', 200],
-      ['GET', 'other', 404],
+    expect(
+      requests.map(({ method, route, status, code }) => [method, route, status, code]),
+    ).toEqual([
+      ['POST', '/token', 200, undefined],
+      ['GET', '/token/{token}', 200, undefined],
+      ['GET', 'other', 404, 'not_found'],
     ]);
     expect(lines).toContainEqual(
       expect.objectContaining({ level: 'info', msg: 'reloaded 1 key, 20 scopes and 1 account' }),
@@ -299,6 +302,60 @@ describe('tokenwright serve', () => {
       'issued',
       'revealed',
     ]);
+    expect(stdout).not.toContain('canary');
+    expect(stdout).not.toContain(token.token);
+  });
+
+  it('has the code of each failure, and a reason that the caller does not get', async () => {
+    const data = newFolder();
+    const flags = ['--gateway', 'nginx', '--domain', 'acme.example', '--revocation'];
+    const service = await serveInJson(['--data', data, ...ACCOUNT, ...flags]);
+    const body = { scopes: ['GET:acme.example/status'] };
+    const { body: token } = await call(service, '/token', { method: 'POST', body });
+    const check = (authorization: string) =>
+      fetch(`${service.url}/check`, {
+        headers: { authorization, 'x-original-method': 'GET', 'x-original-uri': '/status' },
+      });
+    await check(`Bearer ${token.token}`);
+    await call(service, `/token/${token.id}`, { method: 'DELETE' });
+    const refused = await check(`Bearer ${token.token}`);
+    await check('');
+    await call(service, '/token', { method: 'POST', body: { scopes: ['canary'] } });
+    await call(service, '/token', { as: 'ada:canary-canary' });
+    await fetch(`${service.url}/revoke`, { method: 'POST', body: 'canary' });
+    rmSync(join(data, 'tokens.db'));
+    const failed = await call(service, '/token');
+    await fetch(`${service.url}/readyz`);
+
+    const { stdout } = await service.stop();
+
+    const requests = linesOf(stdout).filter(({ msg }) => msg === 'request');
+    expect(
+      requests.map(({ route, status, code, reason }) => [route, status, code, reason]),
+    ).toEqual([
+      ['/token', 200, undefined, undefined],
+      ['/check', 200, undefined, undefined],
+      ['/token/{token}', 200, undefined, undefined],
+      ['/check', 401, 'invalid_token', 'revoked'],
+      ['/check', 401, 'unauthenticated', 'missing'],
+      ['/token', 422, 'invalid_scope', undefined],
+      ['/token', 401, 'unauthenticated', undefined],
+      ['/revoke', 415, 'unsupported_media_type', undefined],
+      ['/token', 503, 'store_corrupt', 'file_replaced'],
+      ['/readyz', 503, 'store_corrupt', undefined],
+    ]);
+    expect(await refused.text()).not.toContain('revoked');
+    expect(JSON.stringify(failed.body)).not.toContain('file_replaced');
+    expect(linesOf(stdout)).toContainEqual(
+      expect.objectContaining({
+        level: 'error',
+        code: 'store_corrupt',
+        reason: 'file_replaced',
+        msg: expect.stringMatching(
+          /^a call failed: store_corrupt \(file_replaced\): the database file/,
+        ),
+      }),
+    );
     expect(stdout).not.toContain('canary');
     expect(stdout).not.toContain(token.token);
   });
