@@ -156,12 +156,15 @@ function codingFor(header: string | undefined, isLong: boolean): Coding {
   return br >= gzip ? 'br' : 'gzip';
 }
 
-/** The weight of each coding, from 0 for one that is refused. Leaves out what cannot be read. */
-function weightsOf(header: string): ReadonlyMap<string, number> {
+/**
+ * The weight of each name in a header of preferences, such as a coding or a media type, from 0 for one that
+ * is refused. Leaves out what cannot be read, and names with parameters.
+ */
+export function weightsOf(header: string): ReadonlyMap<string, number> {
   const weights = new Map<string, number>();
   for (const part of header.toLowerCase().split(',')) {
     const [, name, weight = '1'] =
-      /^\s*([\w*.-]+)\s*(?:;\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*)?$/.exec(part) ?? [];
+      /^\s*([\w*.+/-]+)\s*(?:;\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*)?$/.exec(part) ?? [];
     if (name !== undefined) weights.set(name === 'x-gzip' ? 'gzip' : name, Number(weight));
   }
   return weights;

@@ -26,7 +26,8 @@ interface Asked {
   readonly target: string;
 }
 
-const PATH = '/check';
+/** The path at which a gateway asks. */
+export const CHECK = '/check';
 
 /**
  * Reads the request that a gateway asks about. Only the headers of the configured gateway are read:
@@ -37,15 +38,15 @@ const READERS: Readonly<Record<Gateway, (request: IncomingMessage) => Asked | un
   traefik: headerReader('x-forwarded-method', 'x-forwarded-host', 'x-forwarded-uri'),
   envoy(request) {
     const { method = '', url = '' } = request;
-    if (!url.startsWith(`${PATH}/`)) return undefined;
-    return { method, host: onlyHeader(request, 'host'), target: url.slice(PATH.length) };
+    if (!url.startsWith(`${CHECK}/`)) return undefined;
+    return { method, host: onlyHeader(request, 'host'), target: url.slice(CHECK.length) };
   },
 };
 
 function headerReader(...names: readonly [method: string, host: string, target: string]) {
   return (request: IncomingMessage): Asked | undefined => {
     const [method, host, target] = names.map((name) => onlyHeader(request, name));
-    if (request.url !== PATH || method === undefined || target === undefined) return undefined;
+    if (request.url !== CHECK || method === undefined || target === undefined) return undefined;
     return { method, host, target };
   };
 }
@@ -58,7 +59,7 @@ function onlyHeader({ headersDistinct }: IncomingMessage, name: string): string 
 
 /** Whether a target is one that gateways call. */
 function isCheck(target: string): boolean {
-  return target === PATH || target.startsWith(`${PATH}/`) || target.startsWith(`${PATH}?`);
+  return target === CHECK || target.startsWith(`${CHECK}/`) || target.startsWith(`${CHECK}?`);
 }
 
 /** The options of {@link gatewayCheck}. */
@@ -110,7 +111,7 @@ export function gatewayCheck(options: GatewayCheckOptions): Page | undefined {
       send(500, {}, response);
     }
   };
-  return { route: PATH, isAt: isCheck, answer: answerCall };
+  return { route: CHECK, isAt: isCheck, answer: answerCall };
 }
 
 const UNKNOWN_ADDRESS =

@@ -3,10 +3,16 @@ import { DEFAULT_SEND_TIMEOUT_MS } from '../../bounds.ts';
 import { HttpError, internalError } from '../../http/errors.ts';
 import { toNodeListener } from '../../http/index.ts';
 import { sendByNode } from '../../http/node/sending.ts';
-import { publicFile } from '../../http/public-file.ts';
+import { publicFile, weightsOf } from '../../http/public-file.ts';
 import { headerOf } from '../../http/request.ts';
-import { fail, type HttpResponse } from '../../http/responses.ts';
+import {
+  COMMON_HEADERS,
+  fail,
+  type HttpResponse,
+  type WholeResponse,
+} from '../../http/responses.ts';
 import { nextTurn } from '../../time/deadline.ts';
+import type { ServeSettings } from './settings.ts';
 
 /** A page that the service has in addition to the token handler. */
 export interface Page {
@@ -46,8 +52,44 @@ export function publicPage(
 
 /** Makes a page that is the same for everybody, from its JSON. */
 export function publicJsonPage(route: string, members: object): Page {
+  return publicPage(route, jsonFile(members));
+}
+
+function jsonFile(members: object): (request: IncomingMessage) => WholeResponse {
   const file = publicFile(JSON.stringify(members), { 'content-type': 'application/json' });
-  return publicPage(route, (request) => file({ header: (name) => headerOf(request, name) }));
+  return (request) => file({ header: (name) => headerOf(request, name) });
+}
+
+/**
+ * The page at `/`: the name of the service, and links to its other pages. Browsers are sent to the
+ * console, if it is on. Anyone may read it, so it does not show the version. Links are relative, since a
+ * proxy may add a path.
+ */
+export function frontPage({ console, docs }: Pick<ServeSettings, 'console' | 'docs'>): Page {
+  const hasConsole = console === 'on';
+  const links = {
+    openapi: './openapi.json',
+    ...(hasConsole && { console: CONSOLE_LINK }),
+    ...(docs && { docs: './docs' }),
+    healthz: './healthz',
+    readyz: './readyz',
+  };
+  const data = { name: 'tokenwright', ...links };
+  const file = jsonFile({ data, success: true, message: '', error: null });
+  if (!hasConsole) return publicPage('/', file);
+  return publicPage('/', (request) => {
+    if (prefersHtml(request.headers.accept)) return TO_CONSOLE;
+    const { headers, ...answer } = file(request);
+    return { ...answer, headers: { ...headers, vary: `${headers['vary']}, accept` } };
+  });
+}
+
+/** Browsers name HTML first; programs name JSON, or take anything. */
+function prefersHtml(accept = ''): boolean {
+  const weights = weightsOf(accept);
+  const weightOf = (type: string, group: string) =>
+    weights.get(type) ?? weights.get(group) ?? weights.get('*/*') ?? 0;
+  return weightOf('text/html', 'text/*') > weightOf('application/json', 'application/*');
 }
 
 /**
@@ -76,6 +118,14 @@ async function answerOf(make: () => HttpResponse | Promise<HttpResponse>): Promi
 
 /** The path of the console. */
 export const CONSOLE = '/console';
+
+const CONSOLE_LINK = `.${CONSOLE}`;
+
+const TO_CONSOLE: WholeResponse = {
+  status: 302,
+  headers: { ...COMMON_HEADERS, location: CONSOLE_LINK, vary: 'accept' },
+  body: null,
+};
 
 /** The page and its files. A path with dot segments or escapes could be read in two ways. */
 const PATHS = /^\/console(?:\/(?:[\w-][\w.-]*)?)?(?:\?|$)/;

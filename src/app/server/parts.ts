@@ -13,7 +13,7 @@ import { isTokenError } from '../../index.ts';
 import { usageError } from '../terminal/errors.ts';
 import { callerAddress } from './client-address.ts';
 import { ServiceFiles } from './files/service-files.ts';
-import { gatewayCheck } from './gateway-check.ts';
+import { CHECK, gatewayCheck } from './gateway-check.ts';
 import type { GreetingFacts } from './greeting.ts';
 import type { ListenPlace } from './listen.ts';
 import { type Audit, openAudit } from './logs/audit.ts';
@@ -21,7 +21,7 @@ import { ErrorLog } from './logs/errors.ts';
 import { theLog, warn } from './logs/log.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { Monitoring } from './metrics/monitoring.ts';
-import { CONSOLE, consolePage, type Page, publicJsonPage } from './pages.ts';
+import { consolePage, frontPage } from './pages.ts';
 import type { LastingParts } from './reload.ts';
 import { type ServeSettings, serviceOptions } from './settings.ts';
 import { requireSqlite, type StoreTarget, storeTarget } from './stores/open.ts';
@@ -176,27 +176,13 @@ export function newLimiter(): FailureLimiter {
   });
 }
 
-/**
- * The page at `/`: the name of the service, and links to its other pages. Anyone may read it, so it
- * does not show the version. Links are relative, since a proxy may add a path.
- */
-function frontPage({ console, docs }: Pick<ServeSettings, 'console' | 'docs'>): Page {
-  const links = {
-    openapi: './openapi.json',
-    ...(console === 'on' && { console: `.${CONSOLE}` }),
-    ...(docs && { docs: './docs' }),
-    healthz: './healthz',
-    readyz: './readyz',
-  };
-  const data = { name: 'tokenwright', ...links };
-  return publicJsonPage('/', { data, success: true, message: '', error: null });
-}
-
 /** The paths of optional routes. */
-function pathsOf({ introspection, revocation, derivation, docs }: ServeSettings): string[] {
+function pathsOf(settings: ServeSettings): string[] {
+  const { introspection, revocation, derivation, docs, gateway } = settings;
   const on = { introspection: introspection.length > 0, revocation, derivation };
   return [
     ...allRoutes().flatMap(({ path, option }) => (option && on[option] ? [path] : [])),
+    ...(gateway === undefined ? [] : [CHECK]),
     ...(docs ? ['/docs'] : []),
   ];
 }
