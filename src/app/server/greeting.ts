@@ -1,5 +1,4 @@
 import type { AddressInfo } from 'node:net';
-import { isIPv4 } from 'node:net';
 import type { ScopeCatalog } from '../../scope/index.ts';
 import { otherKeysHint } from './files/key-file.ts';
 import type { FirstAccount } from './files/service-files.ts';
@@ -85,26 +84,4 @@ function passwordNote(first: FirstAccount | undefined): string {
   return first.password === undefined
     ? ` (its password was shown on the first start; for a new one delete ${first.path})`
     : `, password ${first.password} (made now, not shown again)`;
-}
-
-/**
- * Lists risks of its address that do not stop the service: their fix is a decision of its operator.
- *
- * @param isTrial whether it looks like a first look, but for its address
- */
-export function addressWarnings(
-  { address }: AddressInfo,
-  { isExample, isTrial }: { readonly isExample: boolean; readonly isTrial: boolean },
-): string[] {
-  const isLocal = address === '::1' || (isIPv4(address) && address.startsWith('127.'));
-  const warnings = isLocal
-    ? []
-    : [
-        `it listens on ${address}, which other machines can reach, and speaks plain HTTP; put a proxy with TLS in front of it`,
-      ];
-  if (!isExample || (isTrial && isLocal)) return warnings;
-  return [
-    ...warnings,
-    'tokens can have only the scopes of an example, acme.example, because no catalog is given; give yours with --catalog (TOKENWRIGHT_CATALOG)',
-  ];
 }

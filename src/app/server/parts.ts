@@ -12,18 +12,19 @@ import { allRoutes } from '../../http/routes.ts';
 import { isTokenError } from '../../index.ts';
 import { usageError } from '../terminal/errors.ts';
 import { callerAddress } from './client-address.ts';
+import { checkFolder, makeFolder } from './files/private-file.ts';
 import { ServiceFiles } from './files/service-files.ts';
 import { CHECK, gatewayCheck } from './gateway-check.ts';
 import type { GreetingFacts } from './greeting.ts';
 import type { ListenPlace } from './listen.ts';
-import { type Audit, openAudit } from './logs/audit.ts';
+import { type Audit, checkAudit, openAudit } from './logs/audit.ts';
 import { ErrorLog } from './logs/errors.ts';
 import { theLog, warn } from './logs/log.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { Monitoring } from './metrics/monitoring.ts';
 import { consolePage, frontPage } from './pages.ts';
 import type { LastingParts } from './reload.ts';
-import { type ServeSettings, serviceOptions } from './settings.ts';
+import { type ServeSettings, secretFiles, serviceOptions } from './settings.ts';
 import { requireSqlite, type StoreTarget, storeTarget } from './stores/open.ts';
 
 /** Wrong passwords from one address, within `FAILURES_SECONDS`. @bound */
@@ -35,15 +36,17 @@ export const MAX_FAILURES_OF_USER = 100;
 /** The parts of `serve`, but for those that need its store. */
 export interface Parts {
   readonly place: ListenPlace;
+  readonly files: ServiceFiles;
+  /** The files of settings that hold secrets. */
+  readonly secretFiles: readonly string[];
+  /** What the files hold. */
+  readonly read: Awaited<ReturnType<ServiceFiles['read']>>;
   readonly store: {
     readonly target: StoreTarget;
     /** How long to try to open it. */
     readonly waitSeconds: number;
     readonly usage: ServeSettings['usage'];
   };
-  readonly files: ServiceFiles;
-  /** What the files hold. */
-  readonly read: Awaited<ReturnType<ServiceFiles['read']>>;
   readonly monitoring: Monitoring;
   /** Absent if it is off. */
   readonly audit: Audit | undefined;
@@ -55,26 +58,48 @@ export interface Parts {
   readonly shown: Pick<GreetingFacts, 'data' | 'isExample' | 'hasConsole' | 'paths'>;
 }
 
+/** What the making of the parts does to the disk, beside reading. */
+interface Preparation {
+  folder(path: string): void;
+  audit(path: string): Promise<Audit | undefined>;
+}
+
+/** Makes what a service needs. */
+const MAKING: Preparation = { folder: makeFolder, audit: (path) => openAudit(path, warn) };
+
+/** Makes nothing, and refuses what could not be made. */
+export const CHECKING: Preparation = {
+  folder: checkFolder,
+  async audit(path) {
+    checkAudit(path);
+    return undefined;
+  },
+};
+
 /**
  * Turns the settings into parts; nothing after this reads settings. Reads all files before the store is
  * opened, which may take long.
  *
  * @throws {CliError} naming the setting or the file, and what is wrong with it
  */
-export async function partsOf(settings: ServeSettings): Promise<Parts> {
+export async function partsOf(
+  settings: ServeSettings,
+  prepare: Preparation = MAKING,
+): Promise<Parts> {
   const { audit: auditPath, catalog, console, host, maxStaleMs, port, store, usage } = settings;
   const options = serviceOptions(settings);
   const target = usableTarget(settings);
   const files = new ServiceFiles(settings);
-  const read = await files.read();
+  const read = await files.read(prepare.folder);
   const monitoring = await Monitoring.open(settings);
-  const audit = auditPath === undefined ? undefined : await openAudit(auditPath, warn);
+  const audit = auditPath === undefined ? undefined : await prepare.audit(auditPath);
   const { metrics } = monitoring;
   const onEvent = eachOf(audit?.recordEvent, metrics?.recordEvent);
   return {
     place: { host, port },
     store: { target, waitSeconds: settings.storeWait, usage },
     files,
+    secretFiles: secretFiles(settings.config),
     read,
     monitoring,
     audit,

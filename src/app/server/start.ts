@@ -6,8 +6,7 @@ import { gracefulStop } from '../../http/index.ts';
 import { doctor, type KeyOptions, type StoreFinding, type TokenService } from '../../index.ts';
 import { setTimeout } from '../../time/timers.ts';
 import { maskAlso } from '../terminal/masking.ts';
-import { weakKeys } from './files/key-file.ts';
-import { addressWarnings, type GreetingFacts, greeting } from './greeting.ts';
+import { type GreetingFacts, greeting } from './greeting.ts';
 import { Health } from './health.ts';
 import { listenOn } from './listen.ts';
 import { jsonLog, SILENT_LOG, TEXT_LOG, theLog, useLog, warn } from './logs/log.ts';
@@ -15,8 +14,9 @@ import { type Parts, partsOf } from './parts.ts';
 import { ReloadableService } from './reload.ts';
 import type { ServeSettings } from './settings.ts';
 import { listenForSignals, type Signals } from './signals.ts';
-import { messageOf, type OpenStore, openWithRetry } from './stores/open.ts';
+import { type OpenStore, openWithRetry, useStore } from './stores/open.ts';
 import { serviceStores } from './stores/service-stores.ts';
+import { startWarnings } from './warnings.ts';
 
 const LOGS = { text: () => TEXT_LOG, json: () => jsonLog(), off: () => SILENT_LOG };
 
@@ -67,11 +67,7 @@ async function run(parts: Parts, { server, closers, signals }: Process): Promise
   const stop = gracefulStop(server);
   const opened = await openWithRetry(target, { waitSeconds, onWait: warn });
   closers.push(() => opened.close());
-  await opened.migrate?.();
-  const keys = read.keys ?? (await files.newKeys(target, opened.store));
-  // What is wrong with the counts is said where they are opened.
-  const findings = (await doctor(opened.store)).filter(({ part }) => part === undefined);
-  const stores = await serviceStores(store, target, opened);
+  const { keys, findings, stores } = await useStore(target, opened, () => begin(parts, opened));
   const health = new Health((): TokenService => service.tokens);
   const pages = [...lasting.pages, ...health.pages, ...monitoring.pages];
   const service = new ReloadableService(
@@ -107,6 +103,15 @@ async function run(parts: Parts, { server, closers, signals }: Process): Promise
   });
 }
 
+/** Brings the schema up to date, and makes the keys on the first start. */
+async function begin({ files, read, store }: Parts, opened: OpenStore) {
+  await opened.migrate?.();
+  const keys = read.keys ?? (await files.newKeys(store.target, opened.store));
+  // What is wrong with the counts is said where they are opened.
+  const findings = (await doctor(opened.store)).filter(({ part }) => part === undefined);
+  return { keys, findings, stores: await serviceStores(store, store.target, opened) };
+}
+
 /** What is known only once the service runs. */
 interface Started extends Pick<GreetingFacts, 'users' | 'firstAccount'> {
   readonly keys: readonly KeyOptions[];
@@ -118,10 +123,11 @@ interface Started extends Pick<GreetingFacts, 'users' | 'firstAccount'> {
 
 /** Prints what it serves, and warns of what is unsafe. */
 function announce(
-  { files, read, store, shown, isProxyKnown, isTrial }: Parts,
+  parts: Parts,
   server: Server,
   { keys, findings, users, firstAccount, usagePlace, metricsAt }: Started,
 ): void {
+  const { files, read, store, shown, isProxyKnown } = parts;
   const address = server.address() as AddressInfo;
   const metricsPaths = metricsAt === undefined ? [] : [metricsAt];
   theLog().started(
@@ -138,13 +144,7 @@ function announce(
     }),
   );
   if (!isProxyKnown) warnOfProxy(server);
-  const databases = [store.target.file, usagePlace?.file].filter((file) => file !== undefined);
-  const warnings = [
-    ...files.openFiles(isTrial, databases),
-    ...weakKeys(keys),
-    ...addressWarnings(address, { isExample: shown.isExample, isTrial }),
-    ...findings.map(messageOf),
-  ];
+  const warnings = startWarnings(parts, { address, keys, findings, usagePlace });
   for (const message of warnings) warn(message);
 }
 

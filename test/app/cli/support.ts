@@ -9,7 +9,10 @@ import type { Command, Part } from '../../../src/app/cli/command.ts';
 import { CATALOG_COMMANDS } from '../../../src/app/cli/commands/catalog.ts';
 import { COMMANDS as EVERY_COMMAND } from '../../../src/app/cli/commands/index.ts';
 import { SCOPES_COMMANDS } from '../../../src/app/cli/commands/scopes.ts';
+import { SERVE } from '../../../src/app/cli/commands/serve.ts';
 import { loadKeys } from '../../../src/app/server/files/key-file.ts';
+import { describeError } from '../../../src/app/terminal/error-message.ts';
+import { CliError } from '../../../src/app/terminal/errors.ts';
 import type { Example } from '../../../src/app/terminal/layout.ts';
 import { TokenService, type TokenServiceOptions } from '../../../src/index.ts';
 import { SqliteTokenStore } from '../../../src/stores/sqlite/index.ts';
@@ -104,6 +107,26 @@ export async function run(
   const { child, ended } = start(args, environment);
   if (input !== undefined) child.stdin.end(input);
   return ended;
+}
+
+/**
+ * Runs `serve --check` inside this process: what it prints, and how it ends. It reads the variables of this
+ * process.
+ */
+export async function check(args: readonly string[]): Promise<Run> {
+  const warnings: string[] = [];
+  const printed = vi.spyOn(console, 'error').mockImplementation((line) => void warnings.push(line));
+  try {
+    const outcome = await SERVE.run([...args, '--check'], () => async () => {});
+    const text = outcome !== undefined && 'text' in outcome ? `${outcome.text}\n` : '';
+    return { code: 0, stdout: text, stderr: warnings.map((line) => `${line}\n`).join('') };
+  } catch (error) {
+    const code = error instanceof CliError ? error.exitCode : 1;
+    const lines = [...warnings, `tokenwright: ${describeError(error)}`];
+    return { code, stdout: '', stderr: lines.map((line) => `${line}\n`).join('') };
+  } finally {
+    printed.mockRestore();
+  }
 }
 
 /** Runs a shell line in which `tokenwright` is the command and `$1` the first argument. */

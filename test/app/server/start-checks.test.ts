@@ -16,7 +16,7 @@ import { describe, expect, it } from 'vitest';
 import { describeOpen, openToOthers } from '../../../src/app/server/files/permissions.ts';
 import { hashPassword } from '../../../src/http/sign-in/basic-auth.ts';
 import { generateKey } from '../../../src/index.ts';
-import { ACCOUNT, call, newFolder, run, serve } from '../cli/support.ts';
+import { ACCOUNT, call, check, newFolder, run, serve } from '../cli/support.ts';
 
 const WARNING = 'tokenwright: warning: ';
 
@@ -85,6 +85,7 @@ describe('missing keys', () => {
 
     const ended = await run(['serve', '--data', data, '--port', '0', ...ACCOUNT]);
 
+    expect(await check(['--data', data, ...ACCOUNT])).toEqual(ended);
     expect(ended).toMatchObject({ code: 1, stdout: '' });
     expect(ended.stderr).toMatch(/^tokenwright: there is no [^\n]+ put [^\n]+ back [^\n]+\n$/);
     expect(ended.stderr).toContain(`there is no ${keys}, but ${database} holds tokens`);
@@ -128,6 +129,7 @@ describe('missing keys', () => {
 
     const ended = await run(['serve', '--data', data, '--port', '0', ...ACCOUNT]);
 
+    expect(await check(['--data', data, ...ACCOUNT])).toEqual(ended);
     expect(ended.stderr).toContain('is not an SQLite database');
     expect(existsSync(keys)).toBe(false);
   });
@@ -144,6 +146,7 @@ describe('serve', () => {
 
       const ended = await run(['serve', '--data', data, '--port', '0']);
 
+      expect(await check(['--data', data])).toEqual(ended);
       expect(ended).toEqual({
         code: 1,
         stdout: '',
@@ -169,7 +172,10 @@ describe('serve', () => {
     chmodSync(join(data, 'tokens.db'), 0o644);
     const keys = keysWith(0o444);
 
-    expect(await warningsOf(['--data', data, '--keys', keys, ...ACCOUNT])).toEqual([
+    const flags = ['--data', data, '--keys', keys, ...ACCOUNT];
+    const warnings = await warningsOf(flags);
+    expect((await check(flags)).stderr).toBe(warnings.map((line) => `${line}\n`).join(''));
+    expect(warnings).toEqual([
       `${WARNING}other users can read and change ${data} (mode 0777); run: chmod 700 ${data}`,
       `${WARNING}other users can read ${keys} (mode 0444); run: chmod 600 ${keys}`,
       `${WARNING}other users can read ${data}/tokens.db (mode 0644); run: chmod 600 ${data}/tokens.db`,
@@ -303,6 +309,7 @@ describe('--account-file', () => {
 
     const ended = await run(['serve', '--data', data, '--port', '0', '--account-file', path]);
 
+    expect(await check(['--data', data, '--account-file', path])).toEqual(ended);
     expect(ended).toEqual({ code: 1, stdout: '', stderr: `tokenwright: ${path}${message}\n` });
   });
 

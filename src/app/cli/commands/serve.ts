@@ -25,12 +25,27 @@ but for at most 1 s, answers what is in progress, for at most 6 s after the sign
 and ends with 0. A second signal ends it immediately. On SIGHUP it reads keys, catalog and accounts
 again, and keeps what it has if something is wrong with them. If a supervisor starts it, let it start
 node_modules/.bin/tokenwright serve, not npx: on SIGTERM npx ends, and leaves the service behind.`,
-  flags: SERVE_FLAGS,
+  flags: {
+    ...SERVE_FLAGS,
+    check: {
+      type: 'boolean',
+      help: 'only check whether it would start: reads the settings, the keys, the catalog and the accounts, and examines the store. It listens nowhere and writes nothing, so the tables of a database have to exist',
+    },
+  },
+  exits: {
+    0: 'it was stopped; with --check, it would start',
+    1: 'a file, the store or the address cannot be used',
+  },
   example: {
     call: 'serve --catalog openapi.json --port 8787',
     output: 'tokenwright listens on http://127.0.0.1:8787',
   },
-  async run(_, flags) {
+  async run(_, { check, ...flags }) {
+    if (check === true) {
+      const { checkStart } = await import('../../server/check.ts');
+      const text = await checkStart(readSettings(SERVE_SETTINGS, flags));
+      return { text, json: text };
+    }
     // Until the service can read its files again, this signal must not end it.
     process.on('SIGHUP', () => {});
     // V8 lets the heap grow to four times what is alive before it collects. With twice, a service

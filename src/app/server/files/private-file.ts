@@ -3,6 +3,7 @@ import {
   accessSync,
   closeSync,
   constants,
+  existsSync,
   fsyncSync,
   linkSync,
   lstatSync,
@@ -14,7 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { hostname } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { systemClock } from '../../../index.ts';
 import { performance } from '../../../time/timers.ts';
 import { type CliError, inputError, usageError } from '../../terminal/errors.ts';
@@ -25,9 +26,27 @@ export const OWNER_ONLY = 0o600;
 
 /** Makes the data folder, for its owner only. */
 export function makeFolder(folder: string): void {
-  try {
+  usingFolder(folder, () => {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     accessSync(folder, constants.W_OK | constants.X_OK);
+  });
+}
+
+/** Refuses a data folder that {@link makeFolder} would refuse. Makes nothing. */
+export function checkFolder(folder: string): void {
+  usingFolder(folder, () => {
+    let existing = resolve(folder);
+    while (!existsSync(existing)) existing = dirname(existing);
+    if (!statSync(existing).isDirectory()) {
+      throw Object.assign(new Error(existing), { code: 'ENOTDIR' });
+    }
+    accessSync(existing, constants.W_OK | constants.X_OK);
+  });
+}
+
+function usingFolder(folder: string, use: () => void): void {
+  try {
+    use();
   } catch (error) {
     const reason = FOLDER_FAULTS.get((error as NodeJS.ErrnoException).code ?? '');
     if (reason === undefined) throw error;

@@ -17,7 +17,6 @@ import {
 import { loadCatalog } from './catalog-files.ts';
 import { keyFile, keyFileOf, loadKeys, readUsableKeys, usableKeys } from './key-file.ts';
 import { describeOpen, openToOthers } from './permissions.ts';
-import { makeFolder } from './private-file.ts';
 
 type FileSettings = Pick<
   ServeSettings,
@@ -46,13 +45,16 @@ export class ServiceFiles {
   /**
    * Reads all that exists, before the store is opened.
    *
+   * @param prepareFolder makes the data folder, or checks that it can be made
    * @returns no keys, or no accounts, if the service makes them
    * @throws {CliError} naming the file and what is wrong with it
    */
-  async read(): Promise<Omit<Reloaded, 'keys'> & { readonly keys: Reloaded['keys'] | undefined }> {
+  async read(
+    prepareFolder: (folder: string) => void,
+  ): Promise<Omit<Reloaded, 'keys'> & { readonly keys: Reloaded['keys'] | undefined }> {
     const accounts = await this.#givenAccounts();
     const catalog = await this.#catalog();
-    makeFolder(this.#settings.data);
+    prepareFolder(this.#settings.data);
     this.#refuseOpenSecrets();
     const isMadeHere = this.#settings.keys === undefined;
     const keys = isMadeHere ? this.#keptKeys() : readUsableKeys(this.keyPath);
@@ -60,16 +62,26 @@ export class ServiceFiles {
   }
 
   /**
-   * Makes the keys on the first start. Refuses while there are tokens: their values would stop working. If
-   * the old keys were put back later, the values that were issued since would stop.
+   * Makes the keys on the first start.
+   *
+   * @throws {CliError} as {@link refuseLostKeys}
+   */
+  async newKeys(target: StoreTarget, store: TokenStore): Promise<readonly KeyOptions[]> {
+    await this.refuseLostKeys(target, store);
+    return usableKeys(loadKeys(this.#settings.data), this.keyPath);
+  }
+
+  /**
+   * Refuses to go on without keys while there are tokens: their values would stop working. If the old keys
+   * were put back later, the values that were issued since would stop.
    *
    * @throws {CliError} that says where the keys belong
    */
-  async newKeys({ file, name }: StoreTarget, store: TokenStore): Promise<readonly KeyOptions[]> {
+  async refuseLostKeys({ file, name }: StoreTarget, store: TokenStore): Promise<void> {
     const path = this.keyPath;
     // The store first: another process in this folder makes its keys before its first token.
     const areLost = (await holdsTokens(store)) && !existsSync(path);
-    if (!areLost) return usableKeys(loadKeys(this.#settings.data), path);
+    if (!areLost) return;
     throw inputError(
       `there is no ${path}, but ${file ?? name} holds tokens, and only the keys they were issued with open them; put ${path} back from a backup, or give its place by --keys (TOKENWRIGHT_KEYS); if the keys are lost, tokenwright keys new makes others, with which all values are refused until their tokens are rotated`,
     );
@@ -79,6 +91,11 @@ export class ServiceFiles {
   firstAccount(): FirstAccount {
     const { data } = this.#settings;
     return { ...loadFirstAccount(data), path: firstAccountFile(data) };
+  }
+
+  /** The account that the service made before; none if it is still to be made. */
+  madeAccounts(): readonly FixedAccount[] {
+    return existsSync(firstAccountFile(this.#settings.data)) ? [this.firstAccount().account] : [];
   }
 
   /**
@@ -175,8 +192,9 @@ export class ServiceFiles {
 
   /** Never makes an account here: nobody would see its password. */
   #knownFirstAccount(): FixedAccount {
+    const [account] = this.madeAccounts();
+    if (account !== undefined) return account;
     const path = firstAccountFile(this.#settings.data);
-    if (existsSync(path)) return this.firstAccount().account;
     throw inputError(`there is no ${path}; to get another account, stop the service and start it`);
   }
 }

@@ -1,8 +1,10 @@
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { SignIn } from '../../../http/index.ts';
 import { systemClock, type TokenEvent } from '../../../index.ts';
 import { clearTimeout, setTimeout } from '../../../time/timers.ts';
-import { inputError } from '../../terminal/errors.ts';
+import { type CliError, inputError } from '../../terminal/errors.ts';
 import { printable } from '../../terminal/layout.ts';
 import { masked } from '../../terminal/masking.ts';
 import { OWNER_ONLY } from '../files/private-file.ts';
@@ -76,8 +78,30 @@ async function openLogFile(path: string): Promise<Sink> {
   try {
     return await fileSink(path);
   } catch (error) {
-    throw inputError(`${path} cannot be opened for --audit (TOKENWRIGHT_AUDIT): ${codeOf(error)}`);
+    throw notOpened(path, error);
   }
+}
+
+/**
+ * Refuses a path that {@link openAudit} would refuse. Makes nothing.
+ *
+ * @throws {CliError}
+ */
+export function checkAudit(path: string): void {
+  if (path === '-') return;
+  try {
+    const exists = existsSync(path);
+    accessSync(exists ? path : dirname(path), constants.W_OK);
+    if (exists && statSync(path).isDirectory()) {
+      throw Object.assign(new Error(path), { code: 'EISDIR' });
+    }
+  } catch (error) {
+    throw notOpened(path, error);
+  }
+}
+
+function notOpened(path: string, error: unknown): CliError {
+  return inputError(`${path} cannot be opened for --audit (TOKENWRIGHT_AUDIT): ${codeOf(error)}`);
 }
 
 /**

@@ -143,13 +143,24 @@ export async function withStore<Result>(
 ): Promise<Result> {
   if (target.file !== undefined) checkExists(target.file);
   const opened = await target.open();
+  return useStore(target, opened, () => use(opened)).finally(() => opened.close());
+}
+
+/**
+ * Uses an open store. Its outages name it, and a missing table.
+ *
+ * @throws {TokenError} `store_unavailable`
+ */
+export async function useStore<Result>(
+  target: StoreTarget,
+  { store }: OpenStore,
+  use: () => Promise<Result>,
+): Promise<Result> {
   try {
-    return await use(opened);
+    return await use();
   } catch (error) {
     if (!isUnnamedOutage(error)) throw error;
-    throw named(error, target, (await findingsIn(opened.store)) ?? []);
-  } finally {
-    await opened.close();
+    throw named(error, target, (await findingsIn(store)) ?? []);
   }
 }
 

@@ -9,6 +9,7 @@ import { SqliteTokenStore } from '../../../../src/stores/sqlite/index.ts';
 import {
   ACCOUNT,
   call,
+  check,
   newFolder,
   REAL_DATA,
   type RunningService,
@@ -472,10 +473,19 @@ describe('tokenwright serve', () => {
       1,
       'there is no file "/nowhere/at-all.json"; a catalog is',
     ],
+    [['--host', '192.0.2.1'], 1, '--host must be a name or an address of this machine'],
+    [['--host', 'no.host.invalid'], 1, '--host must be a name or an address of this machine'],
+    [['--audit', '/nowhere/at-all'], 1, 'cannot be opened for --audit (TOKENWRIGHT_AUDIT): ENOENT'],
+    [['--audit', '/'], 1, 'cannot be opened for --audit (TOKENWRIGHT_AUDIT): EISDIR'],
+    [['--store', 'sqlite:/nowhere/at-all.db'], 1, 'the database file cannot be opened'],
+    [['--store', 'canary'], 2, '--store (TOKENWRIGHT_STORE) must begin with'],
+    [['--trust-proxy', 'canary'], 2, '--trust-proxy (TOKENWRIGHT_TRUST_PROXY)'],
     [['extra'], 2, 'Unexpected argument'],
-  ])('exits with a one-line error for %j', async (args, code, message) => {
-    const ended = await run(['serve', '--data', newFolder(), '--port', '0', ...args]);
+  ])('exits with a one-line error for %j, also with --check', async (args, code, message) => {
+    const flags = ['--data', newFolder(), '--port', '0', ...args];
+    const ended = await run(['serve', ...flags]);
 
+    expect(await check(flags)).toEqual(ended);
     expect(ended).toMatchObject({ code, stdout: '' });
     expect(ended.stderr).toContain(message);
     expect(ended.stderr).not.toMatch(/canary|\n.|at file/);
@@ -538,6 +548,7 @@ describe('tokenwright serve', () => {
 
       const ended = await run(['serve', '--data', data, '--port', '0']);
 
+      expect(await check(['--data', data])).toEqual(ended);
       expect(ended).toMatchObject({ code: 2, stdout: '' });
       expect(ended.stderr).toBe(
         `tokenwright: ${join(data, name)} is not JSON: look at line 1, column 11\n`,
@@ -552,6 +563,7 @@ describe('tokenwright serve', () => {
 
     const ended = await run(['serve', '--data', data, '--port', '0']);
 
+    expect(await check(['--data', data])).toEqual(ended);
     expect(ended).toMatchObject({ code: 1, stdout: '' });
     expect(ended.stderr).toContain('passwordHash');
     expect(ended.stderr).not.toContain('canary');
