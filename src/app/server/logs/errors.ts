@@ -17,21 +17,25 @@ export const ERROR_LOG_PAUSE_MS = 60_000;
 
 const OTHERS = 'other errors';
 
+const OUTAGES: ReadonlySet<string> = new Set(['store_unavailable', 'store_corrupt']);
+
 /**
  * Logs the errors of calls: each message once a minute, then how often it was repeated, so that no
  * caller can fill the log. Expected errors are logged without a stack.
  */
 export class ErrorLog {
-  readonly #write: (text: string, members?: FailureMembers) => void;
+  readonly #write: (text: string) => void;
   /** How often each error of this minute was repeated. */
   readonly #repeats = new Map<string, number>();
 
   /** @param write @default to the log of this process */
-  constructor(write = (text: string, members?: FailureMembers) => theLog().error(text, members)) {
+  constructor(write = (text: string) => theLog().error(text)) {
     this.#write = write;
   }
 
   report(error: unknown): void {
+    // The log of outages has these, with a diagnosis.
+    if (isTokenError(error) && OUTAGES.has(error.code)) return;
     const short = shortMessageOf(error);
     const message = short ?? messageOf(error);
     const repeats = this.#repeats;
@@ -39,8 +43,7 @@ export class ErrorLog {
     const kind = repeats.has(message) || repeats.size < MAX_ERROR_KINDS ? message : OTHERS;
     const before = repeats.get(kind);
     repeats.set(kind, before === undefined ? 0 : before + 1);
-    if (before !== undefined) return;
-    this.#write(`a call failed: ${short ?? inspect(error)}`, failureOf(error));
+    if (before === undefined) this.#write(`a call failed: ${short ?? inspect(error)}`);
   }
 
   #endMinute(): void {
@@ -56,25 +59,14 @@ export class ErrorLog {
 function shortMessageOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   if (error instanceof DeadlineError) return 'there was no answer in time';
-  if (isExpected(error)) {
-    const reason = error.details?.['reason'];
-    const cause = reason === undefined ? '' : ` (${reason})`;
-    return oneLine(`${error.code}${cause}: ${error.message}`);
-  }
+  if (isExpected(error)) return oneLine(`${error.code}: ${error.message}`);
   const isWithoutStack = !(error.stack ?? '').includes('\n    at ');
   return isWithoutStack ? oneLine(error.message) : undefined;
 }
 
-/** A fault of the caller or of the store, whose code and reason say more than a stack. */
+/** A fault of the caller or of the store, of which the code says more than a stack. */
 function isExpected(error: Error): error is TokenError {
   return isTokenError(error) && (error.code === 'invalid_request' || error.status === 503);
-}
-
-type FailureMembers = Readonly<Partial<Record<'code' | 'reason', unknown>>>;
-
-function failureOf(error: unknown): FailureMembers | undefined {
-  if (!isTokenError(error)) return undefined;
-  return { code: error.code, reason: error.details?.['reason'] };
 }
 
 function messageOf(error: unknown): string {

@@ -20,8 +20,7 @@ export interface Log {
   started(greeting: Greeting): void;
   info(message: string): void;
   warn(message: string): void;
-  /** @param members those of the line in a JSON log, beside the message */
-  error(message: string, members?: LineMembers): void;
+  error(message: string): void;
   /** Why the process ends. */
   fatal(message: string): void;
   /** Absent if requests are not logged. */
@@ -37,7 +36,7 @@ export const TEXT_LOG: Log = {
   started: ({ text }) => console.log(text),
   info: tell,
   warn: (message) => tell(`warning: ${message}`),
-  error: (message) => tell(message),
+  error: tell,
   fatal: tell,
   close: async () => {},
 };
@@ -61,12 +60,10 @@ export function warn(message: string): void {
   current.warn(message);
 }
 
-type LineMembers = Readonly<Record<string, unknown>>;
-
 type WriteLine = (
   level: 'info' | 'warn' | 'error' | 'fatal',
   message: string,
-  members?: LineMembers,
+  members?: Readonly<Record<string, unknown>>,
 ) => void;
 
 /**
@@ -91,7 +88,7 @@ export function jsonLog(sink: Sink = outputSink()): Log {
     started: ({ message, members }) => write('info', message, members),
     info: (message) => write('info', message),
     warn: (message) => write('warn', message),
-    error: (message, members) => write('error', message, members),
+    error: (message) => write('error', message),
     fatal: (message) => write('fatal', message),
     recordCall: callsIn(write),
     close: () => lines.close(),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ErrorLog } from '../../../../src/app/server/logs/errors.ts';
-import { sentenceOf, storeUnavailable } from '../../../../src/errors.ts';
+import { corruptStore, storeUnavailable } from '../../../../src/errors.ts';
 import { remoteAddress } from '../../../../src/http/sign-in/login-limiter.ts';
 import { TokenError } from '../../../../src/index.ts';
 import { withDeadline } from '../../../../src/time/deadline.ts';
@@ -42,14 +42,11 @@ describe('the log of failed calls', () => {
       'the header?is odd',
     ],
     [
-      'a store that fails',
+      'a change that the replicas of the store did not confirm',
       () => {
-        throw storeUnavailable('forbidden');
+        throw new TokenError('durability_unconfirmed', 'the change was made, but not confirmed');
       },
-      `store_unavailable (forbidden): ${sentenceOf({ code: '', reason: 'forbidden' })}`.slice(
-        0,
-        200,
-      ),
+      'durability_unconfirmed: the change was made, but not confirmed',
     ],
     [
       'a fault of the caller',
@@ -66,6 +63,18 @@ describe('the log of failed calls', () => {
 
     expect(take()).toEqual([`a call failed: ${message}`]);
   });
+
+  it.each([storeUnavailable('unreachable'), corruptStore()])(
+    'leaves %s to the log of outages',
+    (failure) => {
+      const { errors, clock, take } = setUp();
+
+      for (let i = 0; i < 10; i++) errors.report(failure);
+      clock.advance(60);
+
+      expect(take()).toEqual([]);
+    },
+  );
 
   it('shows the stack of an error once a minute, then how often it recurred', () => {
     const { errors, clock, take } = setUp();
