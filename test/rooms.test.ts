@@ -78,8 +78,8 @@ const INNER_DOORS: readonly RegExp[] = [
   /^http\/(?:client|routes|wire)\.ts$/,
   // The commands for operators look into keys, values and stored records.
   /^(?:ports\/usage-store|records\/steps|token\/(?:id|record|revoked)|values\/(?:format|keys|value))\.ts$/,
-  // Failures of a store are told in the words of the library, and metrics tell the layout in Redis.
-  /^(?:errors|ports\/outage-log|stores\/redis\/layout)\.ts$/,
+  // Failures of a store are told in the words of the library, and metrics tell the version of the schema.
+  /^(?:errors|ports\/outage-log|stores\/(?:redis\/layout|sqlite\/schema))\.ts$/,
 ];
 
 /** The room of a file: its first folder, two in `app` and `stores`. */

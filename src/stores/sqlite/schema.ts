@@ -175,7 +175,8 @@ function isCurrent(handle: SqliteHandle, schema: Schema): boolean {
   return versionOf(handle, schema) === latestOf(schema);
 }
 
-function latestOf({ steps }: Schema): number {
+/** The version of the schema that this code writes. */
+export function latestOf({ steps }: Schema): number {
   return 1 + steps.length;
 }
 

@@ -285,10 +285,11 @@ function fileTarget(file: string): StoreTarget {
     async open() {
       requireSqlite();
       const { SqliteTokenStore } = await import('../../../stores/sqlite/index.ts');
+      const { latestOf, TOKENS } = await import('../../../stores/sqlite/schema.ts');
       try {
         const store = SqliteTokenStore.openFile(file);
         const [usage, leases] = [placeBeside(file, 'usage.db'), placeBeside(file, 'leases.db')];
-        const schema = Number(fileVersion(file));
+        const schema = latestOf(TOKENS);
         return { store, schema, usage, leases, close: () => store.close() };
       } catch (error) {
         if (!isTokenError(error)) throw error;
