@@ -16,6 +16,22 @@ export function madeOutcome(token: WireToken): Outcome {
   return { text: token.token, json: token, notes: columns(rowsOf(token)) };
 }
 
+/** Adds a note if a catalog has expanded wildcards that were asked for. */
+export function notingExpansion(
+  asked: readonly string[],
+  describe: (token: WireToken) => Outcome,
+): (token: WireToken) => Outcome {
+  return (token) => {
+    const outcome = describe(token);
+    const isExpanded = asked.some((scope) => scope.includes('*') && !token.scopes.includes(scope));
+    if (!isExpanded) return outcome;
+    return { ...outcome, notes: outcome.notes ? `${outcome.notes}\n\n${EXPANDED}` : EXPANDED };
+  };
+}
+
+const EXPANDED =
+  'the wildcards were expanded: endpoints that are added to the catalog later are not included';
+
 export function shownOutcome(token: WireToken): Outcome {
   return { text: columns(rowsOf(token)), json: token };
 }

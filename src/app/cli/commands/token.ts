@@ -52,6 +52,7 @@ import {
   listedOutcome,
   madeOutcome,
   missingOutcome,
+  notingExpansion,
   revokedOutcome,
   shownOutcome,
   triedOutcome,
@@ -214,7 +215,8 @@ version  1`,
       const scopes = await readScopeFlags(flags.scope ?? [], 'scope');
       checkWildcards(scopes, flags);
       const token = newTokenOf(scopes, flags);
-      return withClient(flags, async (client) => madeOutcome(await client.issue(token)), {
+      const describe = notingExpansion(scopes.map(String), madeOutcome);
+      return withClient(flags, async (client) => describe(await client.issue(token)), {
         catalogFor: 'granting',
       });
     },
@@ -430,9 +432,11 @@ dry run: nothing was changed`,
       const isGranting = change.scopes !== undefined || change.addScopes !== undefined;
       const use = isGranting ? ({ catalogFor: 'granting' } as const) : {};
       const patchIn = (client: TokenClient) => withLimits(client, [id, change, options], flags);
+      const asked = [...(change.scopes ?? []), ...(change.addScopes ?? [])];
+      const describe = notingExpansion(asked, shownOutcome);
       return flags['dry-run'] === true
         ? withToken(flags, async (c) => c.tryPatch(...(await patchIn(c))), triedOutcome, use)
-        : withToken(flags, async (c) => c.patch(...(await patchIn(c))), shownOutcome, use);
+        : withToken(flags, async (c) => c.patch(...(await patchIn(c))), describe, use);
     },
   }),
   suspension({

@@ -192,6 +192,24 @@ describe('the tokens of a store', () => {
     expect(kept.json.scopes).toEqual(['*:shop.example/*']);
   });
 
+  it('are noted to be expanded, since what the catalog gets later is not included', async () => {
+    const { as } = setUp();
+    const file = filesOf({ 'catalog.json': [ORDERS, BILLS] });
+    vi.stubEnv('TOKENWRIGHT_CATALOG', file('catalog.json'));
+    const issue = (scope: string) => outcomeOf(['token', 'issue', ...as, '--scope', scope]);
+    const note = 'endpoints that are added to the catalog later are not included';
+
+    const wild = await issue('GET:shop.example/*');
+    const plain = await issue(ORDERS);
+    const modify = (scope: string) =>
+      outcomeOf(['token', 'modify', plain.json.id, ...as, '--add-scope', scope]);
+
+    expect(wild.notes).toContain(note);
+    expect(plain.notes).not.toContain(note);
+    expect((await modify(BILLS)).notes).toBeUndefined();
+    expect((await modify('*:shop.example/*')).notes).toContain(note);
+  });
+
   const broken = () => filesOf({ 'broken.json': '[' })('broken.json');
 
   it.each([
