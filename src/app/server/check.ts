@@ -39,6 +39,7 @@ export async function checkStart(settings: ServeSettings): Promise<string> {
   maskAlso(settings.foreign);
   const parts = await partsOf(settings, CHECKING);
   const address = await addressOf({ ...parts.place, hostFlag: '--host', portFlag: '--port' });
+  await parts.monitoring.check();
   const examined = await examine(parts);
   const accounts =
     parts.read.accounts.length > 0 ? parts.read.accounts : parts.files.madeAccounts();

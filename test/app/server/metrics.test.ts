@@ -17,7 +17,7 @@ import {
 } from '../../../src/index.ts';
 import { ScopeCatalog } from '../../../src/scope/index.ts';
 import { storeContract } from '../../../src/testing/index.ts';
-import { ACCOUNT, call, newFolder, run, serve } from '../cli/support.ts';
+import { ACCOUNT, call, check, newFolder, run, serve } from '../cli/support.ts';
 
 const READ = 'GET:shop.example/orders';
 const WRITE = 'POST:shop.example/orders';
@@ -379,8 +379,10 @@ describe('tokenwright serve', () => {
     [['--metrics-port', 'a:b:1'], 2, '--metrics-port (TOKENWRIGHT_METRICS_PORT) must be a port'],
     [['--metrics-port', '192.0.2.1:0'], 1, 'the host of --metrics-port must be'],
   ])('does not start with %j', async (flags, code, message) => {
-    const ended = await run(['serve', '--port', '0', '--data', newFolder(), ...ACCOUNT, ...flags]);
+    const all = ['--port', '0', '--data', newFolder(), ...ACCOUNT, ...flags];
+    const ended = await run(['serve', ...all]);
 
+    expect(await check(all)).toEqual(ended);
     expect(ended).toMatchObject({ code, stdout: '' });
     expect(ended.stderr).toContain(message);
     expect(ended.stderr).not.toContain('canary');

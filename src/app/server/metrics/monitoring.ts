@@ -7,7 +7,7 @@ import { sendByNode } from '../../../http/node/sending.ts';
 import { inTurn } from '../../../http/node/turns.ts';
 import { COMMON_HEADERS, fail } from '../../../http/responses.ts';
 import type { LeaseStore, TokenStore, UsageStore } from '../../../index.ts';
-import { type ListenPlace, listenOn, urlOf } from '../listen.ts';
+import { addressOf, type ListenPlace, listenOn, urlOf } from '../listen.ts';
 import { madeOnceATurn, type Page, publicPage } from '../pages.ts';
 import type { ServeSettings } from '../settings.ts';
 import { Metrics } from './metrics.ts';
@@ -67,9 +67,17 @@ export class Monitoring {
    */
   async listen(): Promise<string | undefined> {
     if (this.#server === undefined || this.#place === undefined) return this.pages[0]?.route;
-    const flags = { hostFlag: 'the host of --metrics-port', portFlag: '--metrics-port' };
-    await listenOn(this.#server, { ...this.#place, ...flags });
+    await listenOn(this.#server, { ...this.#place, ...PORT_FLAGS });
     return `${urlOf(this.#server.address() as AddressInfo)}/metrics`;
+  }
+
+  /**
+   * Refuses a host on which {@link listen} could not listen. Opens no port.
+   *
+   * @throws {CliError}
+   */
+  async check(): Promise<void> {
+    if (this.#place !== undefined) await addressOf({ ...this.#place, ...PORT_FLAGS });
   }
 
   /**
@@ -80,6 +88,8 @@ export class Monitoring {
     this.#server?.closeAllConnections();
   }
 }
+
+const PORT_FLAGS = { hostFlag: 'the host of --metrics-port', portFlag: '--metrics-port' };
 
 const TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 /** In OpenMetrics, samples of counters end in this, and their families do not. */
