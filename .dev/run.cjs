@@ -14,7 +14,13 @@ const { isatty } = require('node:tty');
 
 const root = join(__dirname, '..');
 /** Where the packages of a set are found by the files that import them. */
-const LINKS = { test: 'test', bench: 'test/bench', mutation: 'test/mutation', docs: 'docs' };
+const LINKS = {
+  test: ['test', 'examples'],
+  prisma: ['examples/prisma'],
+  bench: ['test/bench'],
+  mutation: ['test/mutation'],
+  docs: ['docs'],
+};
 const isWindows = process.platform === 'win32';
 
 const args = process.argv.slice(2);
@@ -81,10 +87,11 @@ function install(set) {
 }
 
 function link(set, target) {
-  if (LINKS[set] === undefined) return;
-  const path = join(root, LINKS[set], 'node_modules');
-  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) {
-    symlinkSync(target, path, 'junction');
+  for (const place of LINKS[set] ?? []) {
+    const path = join(root, place, 'node_modules');
+    if (lstatSync(path, { throwIfNoEntry: false }) === undefined) {
+      symlinkSync(target, path, 'junction');
+    }
   }
 }
 

@@ -235,8 +235,24 @@ describe('exports', () => {
   it.each<[string, object, string[]]>([
     ['tokenwright/openapi', openapi, ['catalogDiff', 'catalogFromOpenApi', 'readOpenApi']],
     ['tokenwright/sqlite', sqlite, ['SqliteTokenStore']],
-    ['tokenwright/postgres', postgres, ['PostgresTokenStore', 'migrate', 'migrationSql']],
-    ['tokenwright/mysql', mysql, ['MysqlTokenStore', 'migrate', 'migrationSql']],
+    [
+      'tokenwright/postgres',
+      postgres,
+      [
+        'PostgresTokenStore',
+        'fromDrizzle',
+        'fromKysely',
+        'fromPostgresJs',
+        'fromPrisma',
+        'migrate',
+        'migrationSql',
+      ],
+    ],
+    [
+      'tokenwright/mysql',
+      mysql,
+      ['MysqlTokenStore', 'fromDrizzle', 'fromKysely', 'migrate', 'migrationSql'],
+    ],
     ['tokenwright/redis', redis, ['RedisTokenStore']],
   ])('of %s at run time are exactly these names', (_, module, names) => {
     expect(Object.keys(module).sort()).toEqual(names);

@@ -7,7 +7,7 @@ const growth = 'test/**/growth.test.ts';
 const faults = 'test/faults/**/*.test.ts';
 /** What starts processes, looks at the built package, or takes long. */
 const long = [
-  'test/{docs,examples,nightly,package,recipes,types}/**/*.test.ts',
+  'test/{docs,examples,nightly,package,types}/**/*.test.ts',
   'test/app/{cli,server}/**/*.test.ts',
   'test/app/console/browser/*.test.ts',
   'test/stores/sqlite/{bulk,checkpoints,files,lock}.test.ts',

@@ -22,9 +22,10 @@ const VALUE = forge();
 const MASKED = redact(VALUE).replace('…', '...');
 
 describe('the pages', () => {
-  const examples = globSync('examples/**/*.*', { cwd: root.pathname }).concat(
-    'examples/run/deploy/Dockerfile',
-  );
+  const examples = globSync('examples/**/*.*', {
+    cwd: root.pathname,
+    exclude: ['**/node_modules', 'examples/prisma/generated*'],
+  }).concat('examples/run/deploy/Dockerfile');
 
   // The pages about errors and security have tests of their own.
   const ours = PAGES.filter((page) => !/^docs\/(errors\.md|security\/)/.test(page));

@@ -1,14 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, inject, it } from 'vitest';
 import { CHECKSUM_START, ID_START, SECRET_START } from '../../src/values/format.ts';
 import { newFolder, runInShell } from '../app/cli/support.ts';
 import { forge } from '../support.ts';
 
 const folder = new URL('../../examples/', import.meta.url);
-const examples = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
-  /\.c?[jt]s$/.test(name),
-);
+const examples = globSync('{library,http,run}/**/*.{ts,js,cjs}', { cwd: folder.pathname });
 const read = (name: string) => readFileSync(new URL(name, folder), 'utf8');
 
 describe('the examples', () => {

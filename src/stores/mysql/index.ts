@@ -54,6 +54,7 @@ import {
 import { MysqlUsage } from './usage.ts';
 import { type ChangedRow, MAX_CHANGES, Watch } from './watch.ts';
 
+export { fromDrizzle, fromKysely } from './orm.ts';
 export { type MigrationOptions, migrate, migrationSql } from './schema.ts';
 
 /** How a {@link MysqlTokenStore} works. */

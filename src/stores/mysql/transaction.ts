@@ -2,6 +2,7 @@ import { TokenError } from '../../errors.ts';
 import type { LeaseStore } from '../../ports/lease-store.ts';
 import type { UsageStore } from '../../ports/usage-store.ts';
 import { withDeadline } from '../../time/deadline.ts';
+import { connectionMessage } from '../shared/orm.ts';
 import type { RowReader } from '../shared/rows.ts';
 import { failedTransaction } from '../shared/transaction.ts';
 import {
@@ -37,7 +38,10 @@ export interface StoreParts {
 /** A connection of `mysql2` on which the host has begun a transaction. */
 export type MysqlTransactionConnection = Pick<MysqlConnection, 'execute' | 'query'>;
 
-/** A connection of `mysql2/promise`, which wraps a {@link MysqlTransactionConnection}. */
+/**
+ * A connection of `mysql2/promise`, which wraps a {@link MysqlTransactionConnection}, or what {@link fromDrizzle} and
+ * {@link fromKysely} make of the transaction of an ORM.
+ */
 export interface MysqlPromiseConnection {
   /** Any object, because the types of mysql2 are wrong: they say that it is a wrapped connection, too. */
   readonly connection: object;
@@ -64,10 +68,8 @@ export class Transaction {
       | undefined;
     const connection = isCallback ? (given as MysqlTransactionConnection) : wrapped;
     if (typeof connection?.execute !== 'function') {
-      throw new TokenError(
-        'invalid_options',
-        'in() takes a connection with an open transaction, as getConnection() of mysql2 gives it',
-      );
+      const expected = 'what getConnection() of mysql2 gives';
+      throw new TokenError('invalid_options', connectionMessage(expected, given));
     }
     this.connection = connection;
     this.parts = parts;

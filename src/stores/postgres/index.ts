@@ -32,7 +32,9 @@ import { type PostgresConnection, type StoreParts, Transaction } from './transac
 import { PostgresUsage } from './usage.ts';
 import { Listener } from './watch.ts';
 
+export { fromDrizzle, fromKysely, fromPostgresJs, fromPrisma } from './orm.ts';
 export { type MigrationOptions, migrate, migrationSql } from './schema.ts';
+export type { PostgresConnection } from './transaction.ts';
 
 /** How a {@link PostgresTokenStore} works. */
 export interface PostgresStoreOptions extends MigrationOptions {

@@ -1,17 +1,19 @@
 import { TokenError } from '../../errors.ts';
 import type { LeaseStore } from '../../ports/lease-store.ts';
 import type { UsageStore } from '../../ports/usage-store.ts';
+import { withDeadline } from '../../time/deadline.ts';
+import { connectionMessage } from '../shared/orm.ts';
 import type { RowReader } from '../shared/rows.ts';
 import { failedTransaction } from '../shared/transaction.ts';
-import type { PostgresPool, PostgresQuery, Session } from './client.ts';
+import { type PostgresPool, type PostgresQuery, type Session, unavailable } from './client.ts';
 import { payloadsOf } from './hints.ts';
 import type { Tables } from './schema.ts';
 import type { Statements } from './statements.ts';
 
 /**
- * A connection of the host in a transaction: a `Client` or `PoolClient` of `pg`, or an object that
- * passes the statement to another library, such as
- * `{ query: async ({ text, values = [] }) => ({ rows: await sql.unsafe(text, values) }) }` for postgres.js.
+ * A connection of the host in a transaction: a `Client` or `PoolClient` of `pg`, or what {@link fromDrizzle},
+ * {@link fromKysely}, {@link fromPostgresJs} and {@link fromPrisma} make of the transaction of an ORM. For another
+ * library, write an object whose `query` passes the text and the values on.
  */
 export interface PostgresConnection {
   /** Runs a statement. Only its `text` and `values` matter to the result. */
@@ -42,10 +44,8 @@ export class Transaction implements PostgresPool {
   /** @throws {TokenError} `invalid_options` */
   constructor(connection: PostgresConnection, parts: StoreParts) {
     if (typeof connection?.query !== 'function') {
-      throw new TokenError(
-        'invalid_options',
-        'in() takes a connection with an open transaction: a client of pg, or an object with query()',
-      );
+      const expected = 'a client of pg, or an object with query()';
+      throw new TokenError('invalid_options', connectionMessage(expected, connection));
     }
     this.#connection = connection;
     this.parts = parts;
@@ -54,10 +54,11 @@ export class Transaction implements PostgresPool {
   async query(query: PostgresQuery): Promise<{ readonly rows: readonly unknown[] }> {
     if (this.#hasFailed) throw failedTransaction();
     try {
-      return await this.#connection.query(query);
+      return await withDeadline(this.#connection.query(query), this.parts.session.deadlineMs);
     } catch (error) {
       this.#hasFailed = true;
-      throw error;
+      // Translated here, so that nothing repeats the statement.
+      throw unavailable(error);
     }
   }
 

@@ -15,6 +15,10 @@ const NETWORK = new Set<unknown>([
   'EPIPE',
   'ERR_SOCKET_CLOSED',
   'ERR_STREAM_DESTROYED',
+  // Of postgres.js.
+  'CONNECTION_CLOSED',
+  'CONNECTION_DESTROYED',
+  'CONNECTION_ENDED',
 ]);
 
 /** What Cloudflare Workers say when a request uses a connection that another one has opened. */
@@ -28,7 +32,7 @@ export function reasonOfConnection(error: unknown): StoreReason | undefined {
   const inner: unknown = error instanceof AggregateError ? error.errors[0] : error.cause;
   const { code } = error as { readonly code?: unknown };
   if (NETWORK.has(code)) return 'unreachable';
-  if (code === 'ETIMEDOUT') return 'timeout';
+  if (code === 'ETIMEDOUT' || code === 'CONNECT_TIMEOUT') return 'timeout';
   if (FOREIGN_REQUEST.test(error.message)) return 'foreign_request';
   return inner === undefined ? undefined : reasonOfConnection(inner);
 }

@@ -1,0 +1,86 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import ts from 'typescript';
+import { beforeAll, describe, expect, inject, it } from 'vitest';
+import { generateClient, isPrismaMissing } from '../stores/prisma-host.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const PRISMA = 'examples/prisma/transaction.ts';
+const { postgres } = inject('servers');
+
+beforeAll(() => {
+  if (!isPrismaMissing) generateClient();
+});
+
+describe('the example for Prisma', () => {
+  it.skipIf(isPrismaMissing || postgres === undefined)(
+    'prints the output that its comments promise',
+    () => {
+      const printed = execFileSync(process.execPath, [join(ROOT, PRISMA)], {
+        encoding: 'utf8',
+        env: { ...process.env, DATABASE_URL: postgres },
+      });
+      const promised = readFileSync(join(ROOT, PRISMA), 'utf8').matchAll(
+        /console\.log\(.*\); \/\/ (.*)/g,
+      );
+
+      expect(printed.trim().split('\n')).toEqual([...promised].map(([, line]) => line));
+    },
+  );
+});
+
+/** What a project with all checks of the compiler reports of files, some of which exist in memory only. */
+function complaintsOf(files: ReadonlyMap<string, string | undefined>): string[] {
+  const options: ts.CompilerOptions = {
+    module: ts.ModuleKind.NodeNext,
+    target: ts.ScriptTarget.ES2022,
+    lib: ['lib.es2022.d.ts', 'lib.esnext.disposable.d.ts', 'lib.dom.d.ts'],
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    skipLibCheck: false,
+    noEmit: true,
+    allowImportingTsExtensions: true,
+    types: ['node'],
+  };
+  const host = ts.createCompilerHost(options);
+  const { fileExists, getSourceFile } = host;
+  host.fileExists = (name) => files.get(name) !== undefined || fileExists(name);
+  host.getSourceFile = (name, version, ...rest) => {
+    const text = files.get(name);
+    if (text === undefined) return getSourceFile(name, version, ...rest);
+    return ts.createSourceFile(name, text, version);
+  };
+  const program = ts.createProgram([...files.keys()], options, host);
+  return ts.getPreEmitDiagnostics(program).map(({ file, messageText }) => {
+    const name = file?.fileName.slice(ROOT.length + 1);
+    return `${name}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`;
+  });
+}
+
+describe('the types of the helpers', () => {
+  const examples = ['drizzle', 'kysely', 'postgres-js'].map(
+    (name) => `examples/library/${name}.ts`,
+  );
+  const all = isPrismaMissing ? examples : [...examples, PRISMA];
+
+  it('accept the transactions of the examples, and refuse their databases, with all checks', () => {
+    const wrong = all.map((file) => {
+      const text = readFileSync(join(ROOT, file), 'utf8');
+      const [, db] = /const (db|sql|prisma) =/.exec(text) ?? [];
+      const changed = text.replace(/(?<=from\w+\()tr?x(?=\))/, String(db));
+      return [join(ROOT, file.replace('.ts', '.wrong.ts')), changed] as const;
+    });
+    const right = all.map((file) => [join(ROOT, file), undefined] as const);
+
+    // Declarations of an ORM may have mistakes of their own.
+    const ours = complaintsOf(new Map([...right, ...wrong])).filter((complaint) =>
+      /^(?:dist|examples)\/(?!(?:\w+\/)?node_modules)/.test(complaint),
+    );
+    const refused = (file: string) =>
+      expect.stringMatching(
+        `^${file.replace('.ts', '.wrong.ts')}: Argument of type .* is not assignable`,
+      );
+    expect(ours.sort()).toEqual(all.map(refused).sort());
+  });
+});
