@@ -53,6 +53,7 @@ export const sidebar: Items = [
       item('Run the service', '/guides/run-the-service'),
       item('Deploy the service', '/guides/deploy'),
       item('Keep the service running', '/guides/keep-it-running'),
+      item('Serverless and edge', '/guides/serverless'),
       item('Monitor the service', '/guides/monitor'),
       item('Choose a store', '/guides/choose-a-store'),
       item('Transactions, and your ORM', '/guides/transactions'),

@@ -3,7 +3,10 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { builtinModules, createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import pg from 'pg';
+import { isInstalled, startServer } from '../servers.ts';
 import {
   binaryOf,
   contentsOf,
@@ -44,6 +47,7 @@ export function allLanes(): Lane[] {
     ...programLanes('Bun', bun, []),
     ...programLanes('Deno', deno, ['run', '--allow-all', '--node-modules-dir=manual']),
     workerdLane(),
+    workerdOnPostgresLane(),
     ...['5.4', '5.9', '6.0', '7.0'].flatMap((line) =>
       ['node16', 'nodenext', 'bundler'].map((resolution) => typescriptLane(line, resolution)),
     ),
@@ -175,7 +179,7 @@ function environment(node: string): NodeJS.ProcessEnv {
 }
 
 interface Miniflare {
-  dispatchFetch(url: string): Promise<Response>;
+  dispatchFetch(url: string, options: object): Promise<Response>;
   dispose(): Promise<void>;
 }
 
@@ -198,40 +202,141 @@ export default {
 /** What needs no file, bundled as for a deployment. */
 function workerdLane(): Lane {
   return {
-    runtime: 'workerd',
+    ...workerd(),
     format: 'ESM, what needs no file',
+    async run(_, { folder }) {
+      await inWorkerd(await bundleOfWorker(folder, WORKER), {}, async (call) => {
+        assert.equal(await (await call()).text(), `done: ${CORE}`);
+      });
+    },
+  };
+}
+
+/** Looked up when the lanes are listed, as its package may be installed before that. */
+function workerd(): Pick<Lane, 'runtime' | 'binary'> & Required<Pick<Lane, 'version'>> {
+  return {
+    runtime: 'workerd',
     binary: binaryOf('@cloudflare', 'bin', 'workerd'),
     version: async () => requireTool('workerd/package.json').version,
+  };
+}
+
+/** The example for Workers on PostgreSQL; and with one pool for all requests, which has to say what is wrong. */
+function workerdOnPostgresLane(): Lane {
+  return {
+    ...workerd(),
+    format: 'PostgreSQL',
+    binary: isInstalled('postgres') ? workerd().binary : undefined,
     async run(_, { folder }) {
-      const contents = await bundle(join(folder, 'esm'), WORKER, {
-        conditions: ['workerd', 'worker'],
-        external: ['node:*', '@apidevtools/swagger-parser'],
-      });
-      const { Miniflare } = requireTool('miniflare');
-      let printed = '';
-      const worker: Miniflare = new Miniflare({
-        modules: [{ type: 'ESModule', path: 'worker.js', contents }],
-        compatibilityDate: '2026-04-01',
-        compatibilityFlags: ['nodejs_compat'],
-        cf: false,
-        handleRuntimeStdio(...streams: NodeJS.ReadableStream[]) {
-          for (const stream of streams) {
-            stream.on('data', (chunk) => {
-              printed += chunk;
-            });
-          }
-        },
-      });
+      const server = await startServer('postgres');
+      const pool = new pg.Pool({ connectionString: server.url });
       try {
-        const answer = await worker.dispatchFetch('http://worker.example/');
-        assert.equal(await answer.text(), `done: ${CORE}`);
-      } catch (error) {
-        throw new Error(`${error}\n${printed}`);
+        const { key, value } = await issueOn(pool, folder);
+        const bindings = {
+          HYPERDRIVE: { connectionString: server.url },
+          KEYS: JSON.stringify([key]),
+        };
+        const headers = { authorization: `Bearer ${value}` };
+        const example = readFileSync(
+          new URL('../../examples/serverless/worker.mjs', import.meta.url),
+          'utf8',
+        );
+        await inWorkerd(await bundleOfWorker(folder, example), bindings, async (call) => {
+          for (let count = 0; count < 3; count += 1) {
+            assert.deepEqual(await (await call('/orders/7', headers)).json(), { account: 'ada' });
+          }
+          const all = [1, 2, 3].map(async () => (await call('/orders/7', headers)).status);
+          assert.deepEqual(await Promise.all(all), [200, 200, 200]);
+          assert.equal((await call('/bills', headers)).status, 403);
+          assert.equal((await call('/orders/7')).status, 401);
+        });
+        const shared = example
+          .replace('const pool = new', 'const pool = globalThis.pool ??= new')
+          .replace(/.*waitUntil.*\n/, '')
+          .replace(
+            'onError: console.error',
+            'onError: ({ details }) => { reason = details.reason }',
+          )
+          .replace('outcome.response;', 'new Response(reason, outcome.response);')
+          .replace('export default', 'let reason;\nexport default');
+        await inWorkerd(await bundleOfWorker(folder, shared), bindings, async (call) => {
+          assert.equal((await call('/orders/7', headers)).status, 200);
+          const refused = await call('/orders/7', headers);
+          assert.deepEqual([refused.status, await refused.text()], [503, 'foreign_request']);
+        });
       } finally {
-        await worker.dispose();
+        await pool.end();
+        await server.stop();
       }
     },
   };
+}
+
+/** Issues a token on Node, by the installed package. */
+async function issueOn(pool: pg.Pool, folder: string): Promise<{ key: unknown; value: string }> {
+  const require = createRequire(join(folder, 'cjs/package.json'));
+  const { generateKey, TokenService }: typeof import('tokenwright') = require('tokenwright');
+  const { migrate, PostgresTokenStore }: typeof import('tokenwright/postgres') =
+    require('tokenwright/postgres');
+  await migrate(pool);
+  const key = generateKey();
+  const store = new PostgresTokenStore(pool);
+  const tokens = new TokenService({ store, keys: [key], prefix: 'acme' });
+  const { value } = await tokens.issue({ account: 'ada', scopes: ['GET:shop.example/orders'] });
+  return { key, value };
+}
+
+/** As for a deployment. The drivers are those of the tests. */
+async function bundleOfWorker(folder: string, contents: string): Promise<string> {
+  return bundle(join(folder, 'esm'), contents, {
+    conditions: ['workerd', 'worker'],
+    external: [
+      'node:*',
+      'cloudflare:*',
+      'pg-native',
+      ...builtinModules,
+      '@apidevtools/swagger-parser',
+    ],
+    nodePaths: [join(import.meta.dirname, '../../node_modules')],
+    // The CommonJS of pg calls it, for modules of Node.
+    banner: {
+      js: 'import { createRequire as requireFrom } from "node:module"; const require = requireFrom("/");',
+    },
+  });
+}
+
+type Call = (path?: string, headers?: Record<string, string>) => Promise<Response>;
+
+async function inWorkerd(
+  contents: string,
+  bindings: object,
+  work: (call: Call) => Promise<void>,
+): Promise<void> {
+  const { Miniflare } = requireTool('miniflare');
+  let printed = '';
+  const worker: Miniflare = new Miniflare({
+    modules: [{ type: 'ESModule', path: 'worker.js', contents }],
+    compatibilityDate: '2026-04-01',
+    compatibilityFlags: ['nodejs_compat'],
+    bindings,
+    cf: false,
+    handleRuntimeStdio(...streams: NodeJS.ReadableStream[]) {
+      for (const stream of streams) {
+        stream.on('data', (chunk) => {
+          printed += chunk;
+        });
+      }
+    },
+  });
+  try {
+    await work((path = '/', headers = {}) =>
+      worker.dispatchFetch(`http://shop.example${path}`, { headers }),
+    );
+  } catch (error) {
+    throw new Error(`${error}\n${printed}`);
+  } finally {
+    await worker.dispose();
+  }
 }
 
 const IN_BROWSER = `import { covers, defineCatalog, ScopeSet } from 'tokenwright/scope';

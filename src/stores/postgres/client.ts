@@ -1,7 +1,7 @@
 import { isTokenError, type StoreReason, storeUnavailable, TokenError } from '../../errors.ts';
 import { withDeadline } from '../../time/deadline.ts';
 import { performance } from '../../time/timers.ts';
-import { partOf, reasonOfConnection } from '../shared/reasons.ts';
+import { isOfOtherRequest, partOf, reasonOfConnection } from '../shared/reasons.ts';
 import { type TableKind, TOKENS } from '../shared/schema-mark.ts';
 
 /** A statement that the store sends to a {@link PostgresPool}: a part of pg's `QueryConfig`. */
@@ -74,6 +74,10 @@ export class Session {
     kind: TableKind = TOKENS,
   ): Promise<readonly unknown[]> {
     const query = { ...statement, values, query_timeout: this.deadlineMs };
+    if (isOfOtherRequest(this.pool)) {
+      this.#dropIdle();
+      throw storeUnavailable('foreign_request', partOf(kind));
+    }
     const deadline = performance.now() + this.deadlineMs;
     for (;;) {
       try {

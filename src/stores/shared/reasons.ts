@@ -37,6 +37,25 @@ export function reasonOfConnection(error: unknown): StoreReason | undefined {
   return inner === undefined ? undefined : reasonOfConnection(inner);
 }
 
+/** By a pool, an object of the request whose connections it holds. Another request must not touch it. */
+const REQUESTS = new WeakMap<object, AbortSignal>();
+
+/**
+ * Whether a pool holds connections of another request, on Cloudflare Workers. They do not fail there: they hang.
+ * If not, what it opens from now on belongs to this one.
+ */
+export function isOfOtherRequest(pool: { readonly idleCount: number }): boolean {
+  // Node 20 has no `navigator`.
+  if (globalThis.navigator?.userAgent !== 'Cloudflare-Workers') return false;
+  try {
+    REQUESTS.get(pool)?.throwIfAborted();
+  } catch (error) {
+    if (pool.idleCount > 0) return reasonOfConnection(error) === 'foreign_request';
+  }
+  REQUESTS.set(pool, new AbortController().signal);
+  return false;
+}
+
 /** The part of the engine whose table a statement needed; `undefined` for the tokens. */
 export function partOf(kind: TableKind): StorePart | undefined {
   if (kind === USAGE) return 'usage';
