@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
-import { generateKey, MemoryTokenStore, type Token, TokenService } from 'tokenwright';
+import { generateKey, MemoryTokenStore, TokenService } from 'tokenwright';
 import {
   bearerGuard,
   expressGuard,
@@ -11,14 +11,6 @@ import {
   tokenHandler,
   toNodeListener,
 } from 'tokenwright/http';
-
-declare global {
-  namespace Express {
-    interface Request {
-      token?: Token;
-    }
-  }
-}
 
 export function start(tokens: TokenService): Server {
   const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);

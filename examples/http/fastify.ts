@@ -11,12 +11,6 @@ import {
   toNodeListener,
 } from 'tokenwright/http';
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    token: Token | null;
-  }
-}
-
 export async function start(tokens: TokenService): Promise<Server> {
   const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
   const service = toNodeListener(tokenHandler({ tokens, authenticate, basePath: '/auth' }));
@@ -35,7 +29,8 @@ export async function start(tokens: TokenService): Promise<Server> {
     api.decorateRequest('token', null);
     api.addHook('onRequest', fastifyGuard(guard));
     api.get('/orders/:id', async (request) => {
-      return { at: request.originalUrl, account: request.token?.account };
+      const { account } = request.getDecorator<Token>('token');
+      return { at: request.originalUrl, account };
     });
   });
   await app.listen({ port: 0, host: '127.0.0.1' });

@@ -6,7 +6,7 @@ import { Controller, Get, Module, Req } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Request } from 'express';
-import { generateKey, MemoryTokenStore, type Token, TokenService } from 'tokenwright';
+import { generateKey, MemoryTokenStore, TokenService } from 'tokenwright';
 import {
   bearerGuard,
   fixedAccounts,
@@ -15,10 +15,8 @@ import {
   toNodeListener,
 } from 'tokenwright/http';
 
-type Guarded = Request & { token?: Token };
-
 class OrdersController {
-  show(request: Guarded) {
+  show(request: Request) {
     return { at: request.originalUrl, account: request.token?.account };
   }
 }

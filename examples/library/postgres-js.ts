@@ -1,4 +1,4 @@
-// postgres.js: issue a token in the transaction that adds your own row, so that both are stored, or neither.
+// Issue a token in the transaction of postgres.js that adds your own row, so that both are stored, or neither.
 import pg from 'pg';
 import postgres from 'postgres';
 import { generateKey, TokenService } from 'tokenwright';

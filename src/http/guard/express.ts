@@ -1,8 +1,19 @@
 import type { ServerResponse } from 'node:http';
 import type { AskedScope } from '../../scope/index.ts';
+import type { Token } from '../../token/record.ts';
 import { sendResponse } from '../node/sending.ts';
 import type { BearerGuard, GuardedNodeRequest } from './guard.ts';
 import { type RouteNeed, readRoute } from './route.ts';
+
+// Needs no types of Express, and does nothing where there are none.
+declare global {
+  namespace Express {
+    interface Request {
+      /** The token that `expressGuard` has verified, without its value; undefined where no guard ran. */
+      token?: Token;
+    }
+  }
+}
 
 /** A middleware for Express 4 and 5, Connect, and what is made like them. */
 export type ExpressGuard = (
@@ -15,18 +26,7 @@ export type ExpressGuard = (
  * Turns a guard into a middleware for Express. It sets `request.token` and continues, or sends the refusal:
  * your handler is not called then. It looks at `originalUrl`, so a router's path does not change what a
  * request needs. It does not read the body. What the guard throws goes to `next`.
- *
- * For the type of `request.token`, once in your program:
- *
- * ```ts
- * declare global {
- *   namespace Express {
- *     interface Request {
- *       token?: Token;
- *     }
- *   }
- * }
- * ```
+ * `request.token` has its type wherever this is imported.
  *
  * @param need the scope that the token must cover, instead of the one of each request
  * @throws {TokenError} `invalid_options`

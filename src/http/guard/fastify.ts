@@ -26,15 +26,8 @@ export type FastifyGuard = (
  * request needs. As `onRequest` it runs before the body is read. What the guard throws goes to your error
  * handler.
  *
- * Before the first request, call `app.decorateRequest('token', null)`. For the type, once in your program:
- *
- * ```ts
- * declare module 'fastify' {
- *   interface FastifyRequest {
- *     token: Token | null;
- *   }
- * }
- * ```
+ * Before the first request, call `app.decorateRequest('token', null)`. Then `request.getDecorator<Token>('token')`
+ * is the token with its type, on the routes that the guard protects (Fastify 5.3 or later).
  *
  * @param need the scope that the token must cover, instead of the one of each request
  * @throws {TokenError} `invalid_options`
