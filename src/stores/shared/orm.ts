@@ -34,8 +34,8 @@ export function runOnDrizzle(tx: DrizzleTransaction): Run<unknown> {
     typeof tx?.rollback === 'function',
     'db.transaction(async (tx) => …)',
   );
-  // Drizzle asks its own template for the text in the same way. The template itself cannot be had without
-  // importing Drizzle, and has no form for a text whose placeholders are numbered already.
+  // Drizzle asks its own template for the text in the same way. The template itself needs an import of
+  // Drizzle, and has no form for a text whose placeholders are numbered already.
   return (text, values) =>
     tx.execute({ getSQL: () => ({ toQuery: () => ({ sql: text, params: [...values] }) }) });
 }

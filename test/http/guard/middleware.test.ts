@@ -438,7 +438,7 @@ describe('nestGuard', () => {
         switchToHttp: () => ({ getRequest: () => request, getResponse: () => reply }),
       };
       if (!(await guard.canActivate(context))) return reply.hijack();
-      return request.token?.account;
+      return Reflect.get(request, 'token')?.account;
     });
 
     const headers = { authorization: `Bearer ${value}` };
