@@ -25,7 +25,7 @@ describe('the pages', () => {
   const examples = globSync('examples/**/*.*', {
     cwd: root.pathname,
     exclude: ['**/node_modules', 'examples/prisma/generated*'],
-  }).concat('examples/run/deploy/Dockerfile');
+  }).concat('examples/run/deploy/Dockerfile', 'examples/run/deploy/Caddyfile');
 
   // The pages about errors and security have tests of their own.
   const ours = PAGES.filter((page) => !/^docs\/(errors\.md|security\/)/.test(page));
