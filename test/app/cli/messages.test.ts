@@ -101,6 +101,15 @@ describe('makeFolder', () => {
     );
   });
 
+  it.runIf(process.platform === 'linux').each(['/proc/data', '/proc/data/below'])(
+    'refuses a place that takes no folders: %s',
+    (path) => {
+      expect(() => makeFolder(path)).toThrow(
+        inputError(`--data (TOKENWRIGHT_DATA) ${path}: no folder can be made there`),
+      );
+    },
+  );
+
   it('accepts an existing folder, and creates missing ones', () => {
     const folder = newFolder();
     mkdirSync(join(folder, 'data'));

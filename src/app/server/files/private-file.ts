@@ -27,7 +27,7 @@ export const OWNER_ONLY = 0o600;
 /** Makes the data folder, for its owner only. */
 export function makeFolder(folder: string): void {
   usingFolder(folder, () => {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeWithParents(folder);
     accessSync(folder, constants.W_OK | constants.X_OK);
   });
 }
@@ -54,6 +54,17 @@ function usingFolder(folder: string, use: () => void): void {
   }
 }
 
+/** Not by the option `recursive`: with it, Node.js never returns where a system takes no folders, as in /proc. */
+function makeWithParents(folder: string): void {
+  const parent = dirname(folder);
+  if (!existsSync(parent)) makeWithParents(parent);
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) throw error;
+  }
+}
+
 const NO_RIGHT = 'this user may not write there';
 const NO_FOLDER = 'this, or something above it, is a file and not a folder';
 
@@ -63,6 +74,7 @@ const FOLDER_FAULTS: ReadonlyMap<string, string> = new Map([
   ['EROFS', NO_RIGHT],
   ['EEXIST', NO_FOLDER],
   ['ENOTDIR', NO_FOLDER],
+  ['ENOENT', 'no folder can be made there'],
 ]);
 
 /**
