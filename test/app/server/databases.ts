@@ -26,9 +26,12 @@ export function newStore(engine: Engine): NewStore {
   return { url, tables, flags: ['--store', url, '--tables', tables] };
 }
 
-/** Runs SQL on the server of an engine. */
-export async function runSql(engine: Engine, sql: string): Promise<void> {
-  const url = servers[engine] ?? '';
+/** Runs SQL on the server of an engine, or where a URL says. */
+export async function runSql(
+  engine: Engine,
+  sql: string,
+  url = servers[engine] ?? '',
+): Promise<void> {
   const pool =
     engine === 'postgres'
       ? new Pool({ connectionString: url })
