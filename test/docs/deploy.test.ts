@@ -1,13 +1,14 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { parse } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import packageJson from '../../package.json' with { type: 'json' };
 import { VARIABLES } from '../../src/app/server/settings.ts';
-import { newFolder } from '../app/cli/support.ts';
+import { newFolder, runInShell } from '../app/cli/support.ts';
 
 const root = new URL('../../', import.meta.url);
 const read = (name: string) => readFileSync(new URL(`examples/run/deploy/${name}`, root), 'utf8');
@@ -40,16 +41,42 @@ describe('the deployment files', () => {
     expect(lines).toContain(`ENTRYPOINT ["node", "${PROGRAM}"]`);
   });
 
-  it('mount exactly the secrets that the compose service reads', () => {
+  it.each(['tokens', 'database'])('mount exactly the secrets that %s of Compose reads', (name) => {
     const { services, secrets } = parse(read('compose.yaml'));
-    const { environment, secrets: mounted } = services.tokens;
+    const { environment, secrets: mounted } = services[name];
     const named = Object.values<string>(environment).flatMap(
       (text) => /^\/run\/secrets\/(.+)/.exec(text)?.[1] ?? [],
     );
 
     expect(named).toEqual(mounted);
-    expect(Object.keys(secrets)).toEqual(mounted);
+    expect(Object.keys(secrets)).toEqual(expect.arrayContaining(mounted));
+  });
+
+  it('give Compose no secret but by file, and the service no folder to write but /data', () => {
+    const { services } = parse(read('compose.yaml'));
+
+    expect(read('compose.yaml')).not.toMatch(/\$\{|:\/\/\S*:/);
     expect(services.tokens.read_only).toBe(true);
+    expect(services.tokens.volumes).toContain('data:/data');
+  });
+
+  const canBeOthers = process.getuid?.() === 0 && spawnSync('setpriv', ['--version']).status === 0;
+  it.runIf(canBeOthers)('let the user of the image alone read the secrets of Compose', async () => {
+    const folder = newFolder();
+    const guide = readFileSync(new URL('docs/guides/deploy.md', root), 'utf8');
+    const [, block = ''] = /^```bash\n(umask .*?)^```$/ms.exec(guide) ?? [];
+    const script = block.replaceAll('npx tokenwright', 'tokenwright').replaceAll('sudo ', '');
+    expect(await runInShell(`cd "$1" && set -e\n${script}`, folder)).toMatchObject({ code: 0 });
+    chmodSync(folder, 0o755);
+
+    const canRead = (user: number, file: string) => {
+      const as = [`--reuid=${user}`, `--regid=${user}`, '--clear-groups', 'cat'];
+      return spawnSync('setpriv', [...as, join(folder, file)]).status === 0;
+    };
+    for (const file of ['keys.json', 'accounts', 'store']) {
+      expect([canRead(1000, file), canRead(1001, file)]).toEqual([true, false]);
+    }
+    expect(canRead(1000, 'database-password')).toBe(false);
   });
 
   it.each([
@@ -91,5 +118,104 @@ describe('the deployment files', () => {
     const misspelt = read('tokenwright.service').replace('ProtectHome=', 'ProtectHouse=');
     expect(verify(misspelt).join()).toContain('ProtectHouse');
     expect(verify(misspelt.replace('[Service]', '[Service')).length).toBeGreaterThan(0);
+  });
+});
+
+describe('the manifests for Kubernetes', () => {
+  const objects = parseAllDocuments(read('kubernetes.yaml')).map((each) => each.toJS());
+  const [job, deployment, service, budget, policy] = objects;
+  const pods = [job, deployment].map(({ spec }) => spec.template.spec);
+  const containersOf = ({ initContainers = [], containers }: (typeof pods)[number]) => [
+    ...initContainers,
+    ...containers,
+  ];
+  const all = pods.flatMap(containersOf);
+  const namesOf = (list: { name: string }[]) => list.map(({ name }) => name).sort();
+
+  it('are a Job, a Deployment, and what belongs to its pods', () => {
+    expect(objects.map(({ kind }) => kind)).toEqual([
+      'Job',
+      'Deployment',
+      'Service',
+      'PodDisruptionBudget',
+      'NetworkPolicy',
+    ]);
+    const { labels } = deployment.spec.template.metadata;
+    const [spread] = pods[1].topologySpreadConstraints;
+    expect(service.spec.selector).toEqual(labels);
+    for (const { matchLabels } of [
+      deployment.spec.selector,
+      budget.spec.selector,
+      policy.spec.podSelector,
+      spread.labelSelector,
+    ]) {
+      expect(matchLabels).toEqual(labels);
+    }
+    // The Service must not send calls to the pod of the Job.
+    expect(job.spec.template.metadata.labels).not.toEqual(labels);
+  });
+
+  it('keep one pod while another is replaced', () => {
+    const { replicas, strategy } = deployment.spec;
+
+    expect(budget.spec.minAvailable).toBeLessThan(replicas);
+    expect(strategy.rollingUpdate.maxUnavailable).toBe(0);
+  });
+
+  it('run commands that exist, each with the rights of the user node alone', () => {
+    expect(all.map(({ args }) => args)).toEqual([['migrate'], ['serve', '--check'], ['serve']]);
+    for (const container of all) {
+      expect(container.securityContext).toEqual({
+        readOnlyRootFilesystem: true,
+        allowPrivilegeEscalation: false,
+        capabilities: { drop: ['ALL'] },
+      });
+      expect(Object.keys(container.resources)).toEqual(['requests', 'limits']);
+    }
+    for (const { securityContext } of pods) {
+      expect(securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 1000 });
+    }
+  });
+
+  it('name only files that a volume of their pod brings', () => {
+    for (const pod of pods) {
+      const containers = containersOf(pod);
+      for (const { volumeMounts, env } of containers) {
+        expect(namesOf(volumeMounts)).toEqual(namesOf(pod.volumes));
+        const paths: string[] = env.map(({ value }: { value: string }) => value);
+        const folders: string[] = volumeMounts.map(
+          ({ mountPath }: { mountPath: string }) => `${mountPath}/`,
+        );
+        for (const path of paths.filter((value) => /^\/(?!\/)/.test(value))) {
+          expect(folders.filter((folder) => path.startsWith(folder))).toHaveLength(1);
+        }
+      }
+    }
+  });
+
+  it('give secrets as files, and name ports that exist', () => {
+    const [container] = pods[1].containers;
+    const ports = namesOf(container.ports);
+
+    expect(read('kubernetes.yaml')).not.toMatch(/:\/\/\S*:|stringData/);
+    for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe']) {
+      expect(ports).toContain(container[probe].httpGet.port);
+    }
+    expect(namesOf(service.spec.ports)).toEqual(ports);
+    const open = policy.spec.ingress.flatMap(({ ports }: { ports: { port: string }[] }) => ports);
+    expect(open.map(({ port }: { port: string }) => port).sort()).toEqual(ports);
+  });
+
+  it('probe addresses of the service', () => {
+    const [container] = pods[1].containers;
+    const probed = [container.livenessProbe, container.readinessProbe].map(
+      ({ httpGet }) => httpGet.path,
+    );
+
+    expect(probed).toEqual(['/healthz', '/readyz']);
+    expect(container.ports[0].containerPort).toBe(8787);
+    // The service waits that long for its database before it listens.
+    const { periodSeconds, failureThreshold } = container.startupProbe;
+    expect(periodSeconds * failureThreshold).toBeGreaterThan(30);
   });
 });

@@ -142,7 +142,7 @@ function backUpAndRestore(engine: SqlEngine, from: Database, to: Database): void
 }
 
 function settingsOf(data: string, store: string): string[] {
-  const gateway = ['--check', 'nginx', '--domain', 'acme.example'];
+  const gateway = ['--gateway', 'nginx', '--domain', 'acme.example'];
   return ['--data', data, ...ACCOUNT, ...gateway, '--store', store];
 }
 
