@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { copyFileSync, readFileSync } from 'node:fs';
+import { copyFileSync, cpSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { runSql, sqlEngines } from '../server/databases.ts';
@@ -103,6 +103,29 @@ describe.skipIf(installed.length === 0).each(installed)('the first day on %s', (
   });
 });
 
+describe('the first day on SQLite', () => {
+  it('leads to a backup that works elsewhere', async () => {
+    const [data, elsewhere] = [newFolder(), newFolder()];
+    const service = await serve(settingsOf(data));
+    const value = await issue(service);
+    expect(await use(service, value)).toBe(200);
+    expect(await service.stop()).toMatchObject({ code: 0 });
+
+    const backup = join(newFolder(), 'monday');
+    expect(await run(['backup', backup, '--data', data])).toMatchObject({ code: 0 });
+    cpSync(backup, elsewhere, { recursive: true });
+    copyFileSync(join(data, 'keys.json'), join(elsewhere, 'keys.json'));
+    const restored = await serve(settingsOf(elsewhere));
+    expect(await usesLeft(restored, value)).toBe(USES - 1);
+    await restored.stop();
+
+    rmSync(join(elsewhere, 'leases.db'));
+    const incomplete = await serve(settingsOf(elsewhere));
+    expect(await usesLeft(incomplete, value)).toBe(USES);
+    await incomplete.stop();
+  });
+});
+
 async function newDatabase(engine: SqlEngine): Promise<Database> {
   const name = `first_day_${randomBytes(6).toString('hex')}`;
   const { create, remove } = DIALECTS[engine];
@@ -141,9 +164,15 @@ function backUpAndRestore(engine: SqlEngine, from: Database, to: Database): void
   execFileSync('bash', ['-euc', script], { cwd: newFolder() });
 }
 
-function settingsOf(data: string, store: string): string[] {
+function settingsOf(data: string, store?: string): string[] {
   const gateway = ['--gateway', 'nginx', '--domain', 'acme.example'];
-  return ['--data', data, ...ACCOUNT, ...gateway, '--store', store];
+  return [
+    '--data',
+    data,
+    ...ACCOUNT,
+    ...gateway,
+    ...(store === undefined ? [] : ['--store', store]),
+  ];
 }
 
 /** Issues a token with a limited number of uses. */
