@@ -14,6 +14,8 @@ const guide = readFileSync(
 const SHELL_BLOCKS = [...guide.matchAll(/^```bash\n(.*?)^```$/gms)].map(([, text = '']) => text);
 const scopes = ['GET:acme.example/status'];
 const USES = 3;
+/** Each test starts up to ten processes. */
+const TIMEOUT = { timeout: 300_000 };
 
 type SqlEngine = 'postgres' | 'mariadb';
 
@@ -61,49 +63,53 @@ const DIALECTS: Readonly<Record<SqlEngine, Dialect>> = {
 
 const installed = sqlEngines as SqlEngine[];
 
-describe.skipIf(installed.length === 0).each(installed)('the first day on %s', (engine) => {
-  it('leads from an empty database to a backup that works elsewhere', async () => {
-    const [first, second] = [await newDatabase(engine), await newDatabase(engine)];
-    const [data, elsewhere] = [newFolder(), newFolder()];
-    const refused = await run(['serve', '--port', '0', ...settingsOf(data, first.url)]);
-    expect(refused).toMatchObject({ code: 1, stdout: '' });
-    expect(refused.stderr).toMatch(/\bmigrate\b/);
-    expect(await findingsOf(first)).toContain('schema_missing');
+describe.skipIf(installed.length === 0).each(installed)(
+  'the first day on %s',
+  TIMEOUT,
+  (engine) => {
+    it('leads from an empty database to a backup that works elsewhere', async () => {
+      const [first, second] = [await newDatabase(engine), await newDatabase(engine)];
+      const [data, elsewhere] = [newFolder(), newFolder()];
+      const refused = await run(['serve', '--port', '0', ...settingsOf(data, first.url)]);
+      expect(refused).toMatchObject({ code: 1, stdout: '' });
+      expect(refused.stderr).toMatch(/\bmigrate\b/);
+      expect(await findingsOf(first)).toContain('schema_missing');
 
-    expect(await run(['migrate', '--store', first.adminUrl])).toMatchObject({ code: 0 });
-    await grant(engine, first);
-    expect(await findingsOf(first)).not.toContain('schema_missing');
-    const service = await serve(settingsOf(data, first.url));
-    const value = await issue(service);
-    expect(await use(service, value)).toBe(200);
-    expect(await service.stop()).toMatchObject({ code: 0 });
+      expect(await run(['migrate', '--store', first.adminUrl])).toMatchObject({ code: 0 });
+      await grant(engine, first);
+      expect(await findingsOf(first)).not.toContain('schema_missing');
+      const service = await serve(settingsOf(data, first.url));
+      const value = await issue(service);
+      expect(await use(service, value)).toBe(200);
+      expect(await service.stop()).toMatchObject({ code: 0 });
 
-    backUpAndRestore(engine, first, second);
-    await grant(engine, second);
-    copyFileSync(join(data, 'keys.json'), join(elsewhere, 'keys.json'));
-    const restored = await serve(settingsOf(elsewhere, second.url));
-    expect(await usesLeft(restored, value)).toBe(USES - 1);
-    expect(await restored.stop()).toMatchObject({ code: 0 });
-  });
+      backUpAndRestore(engine, first, second);
+      await grant(engine, second);
+      copyFileSync(join(data, 'keys.json'), join(elsewhere, 'keys.json'));
+      const restored = await serve(settingsOf(elsewhere, second.url));
+      expect(await usesLeft(restored, value)).toBe(USES - 1);
+      expect(await restored.stop()).toMatchObject({ code: 0 });
+    });
 
-  it('shows all uses again if a table is missing in the backup (the control)', async () => {
-    const [first, second] = [await newDatabase(engine), await newDatabase(engine)];
-    const data = newFolder();
-    const service = await serve(settingsOf(data, first.adminUrl));
-    const value = await issue(service);
-    expect(await use(service, value)).toBe(200);
-    await service.stop();
+    it('shows all uses again if a table is missing in the backup (the control)', async () => {
+      const [first, second] = [await newDatabase(engine), await newDatabase(engine)];
+      const data = newFolder();
+      const service = await serve(settingsOf(data, first.adminUrl));
+      const value = await issue(service);
+      expect(await use(service, value)).toBe(200);
+      await service.stop();
 
-    backUpAndRestore(engine, first, second);
-    await runSql(engine, 'DROP TABLE tokenwright_leases', second.adminUrl);
+      backUpAndRestore(engine, first, second);
+      await runSql(engine, 'DROP TABLE tokenwright_leases', second.adminUrl);
 
-    const restored = await serve(settingsOf(data, second.adminUrl));
-    expect(await usesLeft(restored, value)).toBe(USES);
-    await restored.stop();
-  });
-});
+      const restored = await serve(settingsOf(data, second.adminUrl));
+      expect(await usesLeft(restored, value)).toBe(USES);
+      await restored.stop();
+    });
+  },
+);
 
-describe('the first day on SQLite', () => {
+describe('the first day on SQLite', TIMEOUT, () => {
   it('leads to a backup that works elsewhere', async () => {
     const [data, elsewhere] = [newFolder(), newFolder()];
     const service = await serve(settingsOf(data));
