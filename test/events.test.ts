@@ -387,7 +387,7 @@ describe('an outage of 100 requests', () => {
       domain: 'shop.example',
       onError: (error) => errors.push(error),
     });
-    const call = (n: number) => {
+    const call = async (n: number) => {
       const { value } = n % 3 === 0 ? other : issued;
       const headers = { authorization: `Bearer ${value}` };
       return guard(new Request('https://shop.example/orders', { headers }));

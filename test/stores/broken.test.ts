@@ -679,7 +679,9 @@ expectReasons('Redis', !isInstalled('redis'), onRedis, [
       const client = createClient({ url: `${url}/99` });
       const store = new RedisTokenStore(client, { keyPrefix: 'acme' });
       client.connect().catch(() => {});
-      onTestFinished(() => client.isOpen && client.destroy());
+      onTestFinished(() => {
+        if (client.isOpen) client.destroy();
+      });
       return store;
     },
   },
