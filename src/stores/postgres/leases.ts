@@ -22,7 +22,7 @@ export class PostgresLeases implements LeaseStore {
   async take(wants: readonly LeaseWant[]): Promise<number[]> {
     const granted = new Array<number>(wants.length).fill(0);
     for (const round of roundsOf(wants.map(leaseRow))) {
-      const taken = await this.#takeEach(round.map(([row]) => row));
+      const taken = await this.#takeEach(round.map(([row]) => row).sort(byKey));
       for (const [{ key, slot }, index] of round)
         granted[index] = taken.get(nameOf(key, slot)) ?? 0;
     }
@@ -66,6 +66,12 @@ export class PostgresLeases implements LeaseStore {
   }
 }
 
+/** The order in which all statements lock rows, so that no two can deadlock: that of bytes, as keys are ASCII. */
+function byKey(one: LeaseRow, other: LeaseRow): number {
+  if (one.key === other.key) return one.slot - other.slot;
+  return one.key < other.key ? -1 : 1;
+}
+
 function nameOf(key: string, slot: number): string {
   return `${slot} ${key}`;
 }
@@ -92,7 +98,7 @@ function textsFor(name: string) {
       ), locked AS (
         SELECT leases.lease_key, leases.slot, given.amount
         FROM ${name} AS leases JOIN given
-          ON leases.lease_key = given.lease_key COLLATE "C" AND leases.slot = given.slot
+          ON leases.lease_key = given.lease_key AND leases.slot = given.slot
           AND leases.period = given.period
         ORDER BY leases.lease_key, leases.slot FOR UPDATE OF leases
       )
@@ -117,8 +123,8 @@ function textsFor(name: string) {
 }
 
 /**
- * Adds to each row as much as is wanted and left of the limit, in the order of the keys, so that two
- * calls cannot deadlock. `latest` holds the last grant of a row, because RETURNING sees rows only after
+ * Adds to each row as much as is wanted and left of the limit, in the order of the batch, which is that of the
+ * keys, so that two calls cannot deadlock. `latest` holds the last grant of a row, because RETURNING sees rows only after
  * the update.
  */
 function takeFrom(name: string): string {
@@ -126,13 +132,13 @@ function takeFrom(name: string): string {
   const isOver = `leases.period < excluded.period AND leases.ends_at <= ${NOW}`;
   const left = 'greatest(0, least(excluded.granted, excluded.most - leases.granted))';
   return `WITH wants AS (
-      SELECT lease_key COLLATE "C" AS lease_key, slot, period, wanted, most, starts_at, ends_at
-      FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
-        $7::bigint[]) AS wants (lease_key, slot, period, wanted, most, starts_at, ends_at)
+      SELECT * FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[],
+        $6::bigint[], $7::bigint[]) WITH ORDINALITY
+        AS wants (lease_key, slot, period, wanted, most, starts_at, ends_at, place)
     ), taken AS (
       INSERT INTO ${name} AS leases (lease_key, slot, period, granted, latest, most, ends_at)
       SELECT lease_key, slot, period, wanted, wanted, most, ends_at FROM wants
-      WHERE starts_at <= ${NOW} AND ends_at > ${NOW} ORDER BY lease_key, slot
+      WHERE starts_at <= ${NOW} AND ends_at > ${NOW} ORDER BY place
       ON CONFLICT (lease_key, slot) DO UPDATE SET
         latest = CASE WHEN ${isSame} THEN ${left} WHEN ${isOver} THEN excluded.granted ELSE 0 END,
         granted = CASE WHEN ${isSame} THEN leases.granted + ${left}

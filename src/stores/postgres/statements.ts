@@ -274,9 +274,12 @@ interface Answers {
   readonly rows?: boolean;
 }
 
-/** Selected by a write, this makes its commit wait for the disk; a stricter setting of the host stays. */
-export const SYNCED = `set_config('synchronous_commit', CASE current_setting('synchronous_commit')
-        WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`;
+/**
+ * Selected by a write, this makes its commit wait for the disk; a stricter setting of the host stays. Databases
+ * that only speak as PostgreSQL does may not know the setting.
+ */
+export const SYNCED = `CASE WHEN current_setting('synchronous_commit', true)
+        IN ('off', 'local', 'remote_write') THEN set_config('synchronous_commit', 'on', true) END`;
 
 /**
  * A write in one round trip. Its commit waits for the disk even if `synchronous_commit` is off for the
@@ -310,7 +313,7 @@ function cellsWith(areScopesKnown: string, isRequestedKnown: string): string {
     if (column === 'scopes' || column === 'requested') return 'NULL';
     return COLUMN[column].type === 'bytes' ? `encode(${column}, 'hex')` : column;
   });
-  return `json_build_array(${cells.join(', ')}) || '${SEPARATOR}'
+  return `json_build_array(${cells.join(', ')})::text || '${SEPARATOR}'
     || CASE WHEN ${areScopesKnown} THEN '${KNOWN}' ELSE '${SENT}' || scopes END || '${SEPARATOR}'
     || CASE WHEN requested = scopes THEN '${SAME}' WHEN ${isRequestedKnown} THEN '${KNOWN}'
       ELSE '${SENT}' || requested END`;

@@ -39,7 +39,7 @@ export class PostgresUsage implements UsageStore {
   }
 
   async add(batch: readonly UsageDelta[]): Promise<void> {
-    const rows = rowsOf(batch);
+    const rows = rowsOf(batch).sort(byKey);
     if (rows.length === 0) return;
     const isKnown = this.#known.missing(rows).length === 0;
     const moved = await this.#run(this.#statements[isKnown ? 'addKnown' : 'add'], [
@@ -95,6 +95,12 @@ export class PostgresUsage implements UsageStore {
   #run(query: PostgresQuery, values: readonly unknown[]): Promise<readonly unknown[]> {
     return this.#session.run(query, values, USAGE);
   }
+}
+
+/** The order in which all statements lock rows, so that no two can deadlock: that of bytes, as both are ASCII. */
+function byKey(one: UsageRow, other: UsageRow): number {
+  if (one.id !== other.id) return one.id < other.id ? -1 : 1;
+  return one.scope < other.scope ? -1 : 1;
 }
 
 /** An array as a parameter. The driver would spend four times as long on a thousand rows. */
@@ -157,16 +163,17 @@ function textsFor(name: string, guard: string) {
   };
 }
 
-const GIVEN = 'unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[])';
+/** A batch, numbered in its order. */
+const GIVEN = `unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
+      AS given (id, scope, uses, last_used_at, place)`;
 const SUMS = `ON CONFLICT (id, scope) DO UPDATE SET
       uses = counted.uses + excluded.uses,
       last_used_at = greatest(counted.last_used_at, excluded.last_used_at)`;
 
-/** Adds to rows that exist, or that need no place, in the order of {@link addTo}. */
+/** Adds to rows that exist, or that need no place, in the order of the batch. */
 function addKnownTo(name: string): string {
   return `INSERT INTO ${name} AS counted (id, scope, uses, last_used_at)
-    SELECT id COLLATE "C", scope COLLATE "C", uses, last_used_at
-    FROM ${GIVEN} AS given (id, scope, uses, last_used_at) ORDER BY 1, 2
+    SELECT id, scope, uses, last_used_at FROM ${GIVEN} ORDER BY place
     ${SUMS}`;
 }
 
@@ -174,24 +181,26 @@ function addKnownTo(name: string): string {
  * Finds out which scopes are stored, in one scan for the whole batch, then adds to the rows in their order,
  * so that overlapping batches cannot deadlock. A new scope takes one of the places that its token has
  * left, in the order of the batch. Answers with the tokens that had none left.
+ *
+ * A text that may come from the table has the collation of its column, which is the order of bytes. Only the
+ * statements that make tables name a collation: not all databases have one.
  */
 function addTo(name: string): string {
   return `WITH given AS (
-      SELECT id COLLATE "C" AS id, scope COLLATE "C" AS scope, uses, last_used_at, place
-      FROM ${GIVEN} WITH ORDINALITY AS given (id, scope, uses, last_used_at, place)
+      SELECT * FROM ${GIVEN}
     ), stored AS MATERIALIZED (
       SELECT id, scope FROM ${name} WHERE id = ANY($1)
     ), apart AS (
       SELECT id, count(*) AS scopes FROM stored
       WHERE scope NOT IN ('${REFUSALS}', '${OTHER_SCOPES}') GROUP BY id
     ), placed AS (
-      SELECT given.id, given.scope AS asked, uses, last_used_at,
+      SELECT coalesce(stored.id, given.id) AS id, given.scope AS asked, uses, last_used_at,
         CASE WHEN given.scope = '${REFUSALS}' OR stored.scope IS NOT NULL
           OR coalesce(apart.scopes, 0) + row_number() OVER (
             PARTITION BY given.id, stored.scope IS NULL AND given.scope <> '${REFUSALS}'
             ORDER BY place
           ) <= ${MAX_COUNTED_SCOPES}
-        THEN given.scope ELSE '${OTHER_SCOPES}' END AS scope
+        THEN coalesce(stored.scope, given.scope) ELSE '${OTHER_SCOPES}' END AS scope
       FROM given
         LEFT JOIN stored ON stored.id = given.id AND stored.scope = given.scope
         LEFT JOIN apart ON apart.id = given.id
