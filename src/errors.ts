@@ -159,7 +159,7 @@ const STORE_REASONS = {
   no_database:
     'the database does not exist, or none is selected; create it, or give the name of another one',
   pooler:
-    'the connection goes through a pooler that loses prepared statements and notifications; set prepare: false, or connect directly',
+    'a pooler in transaction mode loses prepared statements and notifications, and PgBouncer refuses statement_timeout; set prepare: false (in a URL ?prepare=false) and ignore_startup_parameters = extra_float_digits,statement_timeout, or connect directly',
   prepared_full:
     'the server holds as many prepared statements as it may; set prepare: false, or raise max_prepared_stmt_count',
   encoding: 'the database cannot store all characters; create one with the encoding UTF8',

@@ -67,24 +67,55 @@ export class Session {
     this.deadlineMs = deadlineMs;
   }
 
-  /** Rejects with a `TokenError`, which names the kind of table. */
+  /** Runs a write; rejects with a `TokenError`, which names the kind of table. */
   async run(
     statement: PostgresQuery,
     values: readonly unknown[],
     kind: TableKind = TOKENS,
   ): Promise<readonly unknown[]> {
-    const query = { ...statement, values, query_timeout: this.deadlineMs };
+    try {
+      return await this.#send({ ...statement, values }, this.deadlineMs);
+    } catch (error) {
+      throw this.toTokenError(error, kind);
+    }
+  }
+
+  /**
+   * Runs a read as {@link run} does, and once more if its connection was lost: a server that restarts, or a
+   * firewall, ends all idle ones, and the pool may not know it yet. A write may have been carried out.
+   */
+  async read(
+    statement: PostgresQuery,
+    values: readonly unknown[],
+    kind: TableKind = TOKENS,
+  ): Promise<readonly unknown[]> {
+    const query = { ...statement, values };
+    const deadline = performance.now() + this.deadlineMs;
+    try {
+      return await this.#send(query, this.deadlineMs);
+    } catch (error) {
+      const leftMs = Math.floor(deadline - performance.now());
+      if (reasonOf(error) !== 'unreachable' || leftMs < 1) throw this.toTokenError(error, kind);
+      this.#dropIdle();
+      try {
+        return await withDeadline(this.#send(query, leftMs), leftMs);
+      } catch (again) {
+        throw this.toTokenError(again, kind);
+      }
+    }
+  }
+
+  async #send(query: PostgresQuery, deadlineMs: number): Promise<readonly unknown[]> {
     if (isOfOtherRequest(this.pool)) {
       this.#dropIdle();
-      throw storeUnavailable('foreign_request', partOf(kind));
+      throw storeUnavailable('foreign_request');
     }
-    const deadline = performance.now() + this.deadlineMs;
+    const deadline = performance.now() + deadlineMs;
     for (;;) {
       try {
-        return (await this.pool.query(query)).rows;
+        return (await this.pool.query({ ...query, query_timeout: deadlineMs })).rows;
       } catch (error) {
-        if (!isConflict(error) || performance.now() > deadline)
-          throw this.toTokenError(error, kind);
+        if (!isConflict(error) || performance.now() > deadline) throw error;
       }
     }
   }
@@ -135,22 +166,34 @@ export function unavailable(error: unknown, kind: TableKind = TOKENS): TokenErro
 
 function reasonOf(error: unknown): StoreReason {
   const state = sqlStateOf(error);
-  if (state === undefined) return reasonOfConnection(error) ?? reasonOfDriver(error);
+  const text = error instanceof Error ? error.message : '';
+  if (state === undefined)
+    return reasonOfConnection(error) ?? reasonIn(text, DRIVER_TEXTS) ?? 'unknown';
+  if (state === '08P01') return reasonIn(text, POOLER_TEXTS) ?? 'pooler';
   return REASONS.get(state) ?? REASONS.get(state.slice(0, 2)) ?? 'unknown';
 }
 
-/** What `pg` says without a code. Its texts are read, and never shown. */
-function reasonOfDriver(error: unknown): StoreReason {
-  const text = error instanceof Error ? error.message : '';
-  const known = DRIVER_TEXTS.find(([pattern]) => pattern.test(text));
-  return known?.[1] ?? 'unknown';
+type Texts = readonly (readonly [pattern: RegExp, reason: StoreReason])[];
+
+/** Where there is no code of its own, the text says why. It is read, and never shown. */
+function reasonIn(text: string, texts: Texts): StoreReason | undefined {
+  return texts.find(([pattern]) => pattern.test(text))?.[1];
 }
 
-const DRIVER_TEXTS: readonly (readonly [RegExp, StoreReason])[] = [
+/** What `pg` says without a code. */
+const DRIVER_TEXTS: Texts = [
   [/timeout/i, 'timeout'],
   [/after calling end on the pool|client was closed/i, 'closed'],
   [/^SASL:/, 'credentials'],
   [/terminated|not queryable|connection error|does not support SSL/i, 'unreachable'],
+];
+
+/** What PgBouncer says: it has one code for all of its own errors. */
+const POOLER_TEXTS: Texts = [
+  [/no such database/, 'no_database'],
+  [/authentication failed|no such user/, 'credentials'],
+  [/no more connections|query_wait_timeout/, 'busy'],
+  [/shutting down|crashed|login|cannot connect|connection/, 'unreachable'],
 ];
 
 /**
@@ -168,6 +211,7 @@ const REASONS: ReadonlyMap<string, StoreReason> = new Map([
   ['57P01', 'unreachable'],
   ['57P02', 'unreachable'],
   ['57P03', 'unreachable'],
+  ['57P05', 'unreachable'],
   ['57014', 'timeout'],
   ['53', 'busy'],
   ['40', 'busy'],
@@ -182,7 +226,6 @@ const REASONS: ReadonlyMap<string, StoreReason> = new Map([
   ['42501', 'forbidden'],
   ['26000', 'pooler'],
   ['42P05', 'pooler'],
-  ['08P01', 'pooler'],
   ['22021', 'encoding'],
   ['22P05', 'encoding'],
   ['25006', 'standby'],

@@ -66,7 +66,7 @@ export async function examine(
 ): Promise<StoreFinding[]> {
   const { pool, deadlineMs } = session;
   const ask = async <Row>(query: PostgresQuery, value: unknown): Promise<Row> => {
-    const [row] = await withDeadline(session.run(query, [value]), deadlineMs).catch((error) => {
+    const [row] = await withDeadline(session.read(query, [value]), deadlineMs).catch((error) => {
       throw session.toTokenError(error);
     });
     return row as Row;

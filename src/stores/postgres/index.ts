@@ -74,6 +74,8 @@ export interface PostgresStoreOptions extends MigrationOptions {
  *   connection that breaks ends the process.
  * - **Writes** are on disk before their promise resolves, even if the host has set
  *   `synchronous_commit = off`.
+ * - **Reads** whose connection was lost, such as by a restart of the server, are sent once more. Writes are
+ *   not, because they may have been carried out.
  * - **A call that takes longer** than `deadlineMs` rejects with `store_unavailable` and its
  *   connection is closed; a write may still be carried out.
  * - **`watch`** takes one connection of the pool for as long as it listens. It does not work through
@@ -162,7 +164,7 @@ export class PostgresTokenStore implements EngineStore {
     const { count, countDerived } = this.#statements;
     const query = holder.root === undefined ? count : countDerived;
     const values = valuesOf(holder, [liveAt.getTime(), most.live, most.ended]);
-    const [row] = (await this.#session.run(query, values)) as readonly Partial<TokenCounts>[];
+    const [row] = (await this.#ask(query, values)) as readonly Partial<TokenCounts>[];
     const [live, ended] = [row?.live, row?.ended].map(Number);
     if (live === undefined || ended === undefined || Number.isNaN(live + ended)) {
       throw storeUnavailable('unknown');
@@ -269,7 +271,7 @@ export class PostgresTokenStore implements EngineStore {
 
   /** By the clock of the server. */
   async hasReached(instant: Date): Promise<boolean> {
-    const [row] = await this.#session.run(this.#statements.reached, [instant.getTime()]);
+    const [row] = await this.#ask(this.#statements.reached, [instant.getTime()]);
     return (row as { readonly reached?: unknown } | undefined)?.reached === true;
   }
 
@@ -306,8 +308,14 @@ export class PostgresTokenStore implements EngineStore {
   }
 
   async #read(query: PostgresQuery, values: readonly unknown[]): Promise<readonly unknown[][]> {
-    const rows = await this.#session.run(query, values);
+    const rows = await this.#ask(query, values);
     return (rows as readonly { readonly cells: string }[]).map(({ cells }) => cellsIn(cells));
+  }
+
+  /** A transaction ends with its connection: nothing is read again. */
+  #ask(query: PostgresQuery, values: readonly unknown[]): Promise<readonly unknown[]> {
+    if (this.#transaction !== undefined) return this.#session.run(query, values);
+    return this.#session.read(query, values);
   }
 
   /** Sends a hint even if the write failed: it may have gone through. */

@@ -56,13 +56,13 @@ export class PostgresUsage implements UsageStore {
 
   async read(ids: readonly TokenId[]): Promise<(UsageRecord | undefined)[]> {
     if (ids.length === 0) return [];
-    const rows = await this.#run(this.#statements.read, [arrayText(ids, quoted)]);
+    const rows = await this.#read(this.#statements.read, [arrayText(ids, quoted)]);
     return usagesOf(ids, rows.map(rowIn));
   }
 
   async totals(ids: readonly TokenId[]): Promise<(UsageTotals | undefined)[]> {
     if (ids.length === 0) return [];
-    const rows = await this.#run(this.#statements.totals, [arrayText(ids, quoted)]);
+    const rows = await this.#read(this.#statements.totals, [arrayText(ids, quoted)]);
     return totalsOf(ids, rows.flatMap(totalsIn));
   }
 
@@ -72,7 +72,7 @@ export class PostgresUsage implements UsageStore {
   }
 
   async scan({ after = '', limit }: ScanQuery): Promise<CountedTokens> {
-    const rows = await this.#run(this.#statements.scan, [after, limit]);
+    const rows = await this.#read(this.#statements.scan, [after, limit]);
     return stepOf(
       rows.map((row) => (row as { readonly id: string }).id),
       limit,
@@ -85,7 +85,7 @@ export class PostgresUsage implements UsageStore {
    * @throws {TokenError} `store_unavailable`
    */
   async since(): Promise<Date> {
-    const [row] = await this.#run(this.#statements.since, []);
+    const [row] = await this.#read(this.#statements.since, []);
     if (row !== undefined) return new Date(rowIn(row).lastUsedAt);
     // Somebody has emptied the table: counts begin now.
     await this.#run(this.#statements.begin, []);
@@ -94,6 +94,10 @@ export class PostgresUsage implements UsageStore {
 
   #run(query: PostgresQuery, values: readonly unknown[]): Promise<readonly unknown[]> {
     return this.#session.run(query, values, USAGE);
+  }
+
+  #read(query: PostgresQuery, values: readonly unknown[]): Promise<readonly unknown[]> {
+    return this.#session.read(query, values, USAGE);
   }
 }
 
