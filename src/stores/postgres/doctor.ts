@@ -19,6 +19,7 @@ import {
 import type { PostgresQuery, Session } from './client.ts';
 import type { Tables } from './schema.ts';
 import { collatedIn, hasColumns, missingIn, SHAPE, type Shape, type Table } from './shape.ts';
+import { isDeaf } from './watch.ts';
 
 export const INSPECT = `
 ${SHAPE},
@@ -54,6 +55,7 @@ interface Facts extends Inspection {
   readonly missing: readonly string[];
   readonly collated: readonly string[];
   readonly skewMs: number;
+  readonly isDeaf: boolean;
   readonly deadlineMs: number;
   readonly connectionTimeoutMillis: number;
 }
@@ -61,7 +63,7 @@ interface Facts extends Inspection {
 /** Looks for weaknesses of the server, the pool and the tables. */
 export async function examine(
   session: Session,
-  { tokens, usage, leases }: Tables,
+  { tokens, usage, leases, channel }: Tables,
   statements: Readonly<Record<'inspect' | 'shape' | 'overdue', PostgresQuery>>,
 ): Promise<StoreFinding[]> {
   const { pool, deadlineMs } = session;
@@ -81,6 +83,7 @@ export async function examine(
     missing: missingIn(answer, tokens),
     collated: collatedIn(answer, tokens),
     skewMs,
+    isDeaf: !answer.isReplica && pool.options.max > 1 && (await isDeaf(session, channel)),
     deadlineMs,
     connectionTimeoutMillis: pool.options.connectionTimeoutMillis ?? 0,
   });
@@ -180,6 +183,12 @@ const CHECKS: readonly Check<Facts>[] = [
     isFound: ({ skewMs }) => skewMs > MAX_SKEW_MS,
     message: ({ skewMs }) =>
       `tokens may be accepted after their expiry or refused before it: the clocks of this process and of the server differ by ${skewMs} ms; synchronize them`,
+  },
+  {
+    code: 'watch_deaf',
+    isFound: ({ isDeaf }) => isDeaf,
+    message: () =>
+      'a change is noticed by the caches of other processes after maxStaleMs only: a pooler in transaction mode loses notifications; let the pool connect directly, or through a pooler in session mode',
   },
   {
     code: 'no_statement_timeout',

@@ -46,10 +46,7 @@ export class Hints {
       // Writes that end in the same turn of the event loop share a notification.
       await nextTurn();
       const payloads = this.#take();
-      const query = { ...SEND, values: [this.#channel, payloads] };
-      await this.#session.pool
-        .query({ ...query, query_timeout: this.#session.deadlineMs })
-        .catch(() => {});
+      await notify(this.#session, this.#channel, payloads).catch(() => {});
     }
     this.#sending = undefined;
   }
@@ -71,8 +68,18 @@ export function payloadsOf(ids: readonly string[]): string[] {
   return payloads;
 }
 
+/** Sends notifications over a connection of the pool. Rejects with the error of the driver. */
+export async function notify(
+  { pool, deadlineMs }: Session,
+  channel: string,
+  payloads: readonly string[],
+): Promise<void> {
+  await pool.query({ ...SEND, values: [channel, payloads], query_timeout: deadlineMs });
+}
+
 /** Without a name: a pooler that does not know prepared statements takes it too. */
 const SEND = {
-  text: `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, payload)
+  text: `SELECT CASE WHEN current_setting('synchronous_commit', true) IS NOT NULL
+      THEN set_config('synchronous_commit', 'off', true) END, pg_notify($1, payload)
     FROM unnest($2::text[]) AS payload`,
 };
