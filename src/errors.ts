@@ -136,8 +136,8 @@ export type StoreFailure = TokenError & {
 /** A call that took too long. */
 export class DeadlineError extends Error {}
 
-/** A part of an engine beside its tokens. */
-export type StorePart = 'usage' | 'leases';
+/** A part of a store beside its tokens: counts of uses, leases, and what reports changes. */
+export type StorePart = 'usage' | 'leases' | 'watch';
 
 /**
  * Why a store cannot be used, each with the one sentence that tells it: a driver's own text may quote

@@ -106,7 +106,8 @@ export type TokenEvent =
       readonly reason?: StoreReason;
       /**
        * Absent for the token store. A failure of the usage store refuses no request. A failure of the
-       * lease store affects tokens with limited uses: they are not accepted without it.
+       * lease store affects tokens with limited uses: they are not accepted without it. If `watch` fails,
+       * caches notice what other processes change after `maxStaleMs` only.
        */
       readonly store?: StorePart;
     })

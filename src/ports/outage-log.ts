@@ -160,6 +160,7 @@ const NAMES = {
   tokens: 'the token store',
   usage: 'the usage store',
   leases: 'the lease store',
+  watch: 'the watch for changes by other processes',
 } as const;
 
 /** By the code of the trouble. Other codes begin no outage. */

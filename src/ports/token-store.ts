@@ -250,7 +250,8 @@ export interface TokenStore {
    * Reports records that have or may have changed, by any process, as soon as possible: their ids, or
    * `'all'` if a change may have been missed, for example after a lost connection, which the store
    * restores itself. These are hints: nothing may depend on them, and one may come twice. Resolves when
-   * the store listens, to a function that stops it; rejects if it cannot listen yet.
+   * the store knows that reports reach it, to a function that stops it. Rejects if it cannot listen yet, and
+   * if reports get lost, with the reason `pooler`: the service asks again every minute then.
    *
    * @throws {TokenError} `store_unavailable`
    */

@@ -1,4 +1,5 @@
-import { isTokenError, type StoreFailure } from '../errors.ts';
+import { isTokenError, type StoreFailure, storeFailure } from '../errors.ts';
+import type { StoreHealth } from '../ports/store-health.ts';
 import type { Unsubscribe } from '../ports/token-store.ts';
 import { idleDelay, nextTick, performance, queueMicrotask, setImmediate } from '../time/timers.ts';
 import { copyMetadata } from '../token/metadata.ts';
@@ -26,6 +27,8 @@ export interface CacheLimits {
 }
 
 const WATCH_RETRY_MS = 1000;
+/** For a store that answers, and whose reports get lost on the way. */
+const DEAF_RETRY_MS = 60_000;
 
 /**
  * Reads records by id. Reads in one turn of the event loop go to the store as one batch, and an id
@@ -39,6 +42,7 @@ const WATCH_RETRY_MS = 1000;
 export class RecordReader {
   readonly #store: CheckedStore;
   readonly #limits: CacheLimits;
+  readonly #watchHealth: StoreHealth;
   readonly #isCaching: boolean;
   readonly #entries = new Map<TokenId, CachedRecord>();
   readonly #weights = new RecordWeights();
@@ -50,8 +54,10 @@ export class RecordReader {
   #isClosed = false;
   readonly #reads = { hits: 0, misses: 0 };
 
-  constructor(store: CheckedStore, limits: CacheLimits) {
+  /** @param watchHealth notes whether the store reports changes */
+  constructor(store: CheckedStore, limits: CacheLimits, watchHealth: StoreHealth) {
     this.#store = store;
+    this.#watchHealth = watchHealth;
     this.#limits = limits;
     this.#isCaching = limits.maxStaleMs > 0;
     if (!this.#isCaching) return;
@@ -234,10 +240,16 @@ export class RecordReader {
         // Changes before this instant were not reported.
         this.evict('all');
         this.#unsubscribe = unsubscribe;
+        this.#watchHealth.onAnswer();
         if (this.#isClosed) await unsubscribe();
         return;
-      } catch {
-        await idleDelay(WATCH_RETRY_MS);
+      } catch (error) {
+        const failure = storeFailure(error, 'watch');
+        const reason = failure.details?.reason;
+        // The calls of a store that is down say so themselves.
+        if (reason === 'pooler' || reason === 'unsupported') this.#watchHealth.onFailure(failure);
+        if (reason === 'unsupported') return;
+        await idleDelay(reason === 'pooler' ? DEAF_RETRY_MS : WATCH_RETRY_MS);
       }
     }
   }

@@ -136,7 +136,7 @@ const NO_CACHE: CacheLimits = { maxStaleMs: 0, maxEntries: 1, maxBytes: 1 };
 function assembled(shared: SharedParts, own: OwnParts): ServiceParts {
   const { rules, ring, now, catalogs, values, compiled, usage, limits } = shared;
   const { events, store, canWriteLater, isInside } = own;
-  const reader = new RecordReader(store, own.cache);
+  const reader = new RecordReader(store, own.cache, new ReportedHealth(events, now, 'watch'));
   const records = new AccountRecords(store, reader, values);
   const evidence = new ClockEvidence(store);
   const quotas = new QuotaKeeper({

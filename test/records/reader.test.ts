@@ -1,8 +1,14 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { describe, expect, it, vi } from 'vitest';
-import { type StoreFailure, TokenError } from '../../src/errors.ts';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import {
+  type StoreFailure,
+  type StoreReason,
+  storeUnavailable,
+  TokenError,
+} from '../../src/errors.ts';
 import type { TokenEvent } from '../../src/events.ts';
+import type { StoreHealth } from '../../src/ports/store-health.ts';
 import type { TokenStore, Unsubscribe } from '../../src/ports/token-store.ts';
 import { CheckedStore } from '../../src/records/checked-store.ts';
 import { CachedRecord, type CacheLimits, RecordReader } from '../../src/records/reader.ts';
@@ -43,13 +49,17 @@ const typesOf = (events: readonly TokenEvent[]) => events.map(({ type }) => type
 const LIMITS: CacheLimits = { maxStaleMs: 1000, maxEntries: 10, maxBytes: 1e6 };
 
 /** A reader over a store that counts as remote, so that concurrent reads are batched. */
-function readerOf(store: TokenStore, onFailure: (failure: StoreFailure) => void = () => {}) {
+function readerOf(
+  store: TokenStore,
+  onFailure: (failure: StoreFailure) => void = () => {},
+  watchHealth: StoreHealth = QUIET,
+) {
   const checked = new CheckedStore(store, {
     isLocal: false,
     deadlineMs: 60_000,
     health: { ...QUIET, onFailure },
   });
-  return new RecordReader(checked, LIMITS);
+  return new RecordReader(checked, LIMITS, watchHealth);
 }
 
 describe('a cached record', () => {
@@ -726,6 +736,31 @@ describe('a reader', () => {
     await turn();
     expect(reader.cached(ID, now)).toBeUndefined();
     expect(await holdsNow(reader)).toBe(true);
+  });
+
+  it.each<[StoreReason, number | undefined, boolean]>([
+    ['unreachable', 1000, false],
+    ['timeout', 1000, false],
+    ['pooler', 60_000, true],
+    ['unsupported', undefined, true],
+  ])('watches again after %s in %s ms, and reports it: %s', async (reason, ms, isReported) => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const reports: unknown[] = [];
+    const watch = vi
+      .fn(async (): Promise<Unsubscribe> => async () => {})
+      .mockRejectedValueOnce(storeUnavailable(reason));
+    readerOf(storeOf({ watch }), undefined, {
+      onFailure: ({ details }) => reports.push(details),
+      onAnswer: () => reports.push('heard'),
+    });
+    await vi.advanceTimersByTimeAsync((ms ?? 3_600_000) - 1);
+    expect(watch).toHaveBeenCalledTimes(1);
+    expect(reports).toEqual(isReported ? [{ reason, store: 'watch' }] : []);
+
+    await vi.advanceTimersByTimeAsync(1);
+    expect(watch).toHaveBeenCalledTimes(ms === undefined ? 1 : 2);
+    expect(reports.at(-1)).toEqual(ms === undefined ? { reason, store: 'watch' } : 'heard');
   });
 
   it('that is closed while it subscribes unsubscribes as soon as the store answers', async () => {

@@ -26,6 +26,10 @@ export async function serviceStores(
 ): Promise<ServiceStores> {
   const { store, usage, leases } = opened;
   logOutages(undefined, { name: target.name, diagnose: () => diagnose(target, store) });
+  logOutages('watch', {
+    name: `watch for changes by other processes (${target.name})`,
+    remark: 'they take effect after --max-stale-ms at the latest',
+  });
   logOutages('leases', {
     name: `limits (${leases.name})`,
     diagnose: () => diagnosePart('leases', target, opened),
