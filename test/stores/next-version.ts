@@ -39,7 +39,7 @@ export async function upgrade({
       ];
       return { ...table, upgrades: upgrades.slice(0, steps) };
     });
-    await migratePostgres(pool, later).finally(() => pool.end());
+    await migratePostgres(pool, () => later).finally(() => pool.end());
     return;
   }
   const pool = createPool({ uri: url });

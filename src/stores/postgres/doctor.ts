@@ -18,26 +18,36 @@ import {
 } from '../shared/schema-mark.ts';
 import type { PostgresQuery, Session } from './client.ts';
 import type { Tables } from './schema.ts';
-import { collatedIn, hasColumns, missingIn, SHAPE, type Shape, type Table } from './shape.ts';
+import {
+  collatedIn,
+  hasColumns,
+  isWholeEncoding,
+  missingIn,
+  SHAPE,
+  type Shape,
+  type Table,
+} from './shape.ts';
 import { isDeaf } from './watch.ts';
 
 export const INSPECT = `
 ${SHAPE},
     pg_is_in_recovery() AS "isReplica",
-    current_setting('synchronous_commit') AS "synchronousCommit",
-    current_setting('fsync') AS fsync,
-    current_setting('full_page_writes') AS "fullPageWrites",
+    current_setting('server_encoding', true) AS encoding,
+    current_setting('synchronous_commit', true) AS "synchronousCommit",
+    current_setting('fsync', true) AS fsync,
+    current_setting('full_page_writes', true) AS "fullPageWrites",
     current_setting('default_transaction_isolation') AS isolation,
     (SELECT setting::integer FROM pg_settings WHERE name = 'statement_timeout')
       AS "statementTimeoutMs",
     floor(extract(epoch FROM clock_timestamp()) * 1000)::text AS now`;
 
-/** The answer to {@link INSPECT}. */
+/** The answer to {@link INSPECT}. A setting that the server does not know is null. */
 interface Inspection extends Shape {
   readonly isReplica: boolean;
-  readonly synchronousCommit: string;
-  readonly fsync: string;
-  readonly fullPageWrites: string;
+  readonly encoding: string | null;
+  readonly synchronousCommit: string | null;
+  readonly fsync: string | null;
+  readonly fullPageWrites: string | null;
   readonly isolation: string;
   readonly statementTimeoutMs: number;
   readonly now: string;
@@ -141,6 +151,12 @@ const CHECKS: readonly Check<Facts>[] = [
       (state === 'current' || state === 'newer') && missing.length > 0,
     message: ({ missing }) =>
       `calls may fail or read the whole table: the table lacks ${missing.join(', ')}; add them as in migrationSql()`,
+  },
+  {
+    code: 'encoding',
+    isFound: ({ encoding }) => !isWholeEncoding(encoding),
+    message: ({ encoding }) =>
+      `names and metadata with other characters than those of ${encoding} are refused: that is the encoding of the database; create one with the encoding UTF8, and copy the tokens`,
   },
   {
     code: 'collation_not_c',

@@ -1,5 +1,5 @@
 import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
-import { storeUnavailable, TokenError } from '../../errors.ts';
+import { isTokenError, storeUnavailable, TokenError } from '../../errors.ts';
 import type { EngineStore } from '../../ports/engine-store.ts';
 import type { LeaseStore } from '../../ports/lease-store.ts';
 import type {
@@ -33,7 +33,12 @@ import { PostgresUsage } from './usage.ts';
 import { Listener } from './watch.ts';
 
 export { fromDrizzle, fromKysely, fromPostgresJs, fromPrisma } from './orm.ts';
-export { type MigrationOptions, migrate, migrationSql } from './schema.ts';
+export {
+  type MigrationOptions,
+  type MigrationSqlOptions,
+  migrate,
+  migrationSql,
+} from './schema.ts';
 export type { PostgresConnection } from './transaction.ts';
 
 /** How a {@link PostgresTokenStore} works. */
@@ -111,6 +116,8 @@ export class PostgresTokenStore implements EngineStore {
   readonly #parts: StoreParts;
   /** Undefined for a store on a pool. */
   readonly #transaction: Transaction | undefined;
+  /** Whether the server leaves out lists that are known here. A refusal would end a transaction. */
+  #canLeaveOut: boolean;
 
   /**
    * Does not connect; the first call does.
@@ -119,6 +126,7 @@ export class PostgresTokenStore implements EngineStore {
    */
   constructor(pool: PostgresPool, options: PostgresStoreOptions = {}) {
     this.#transaction = pool instanceof Transaction ? pool : undefined;
+    this.#canLeaveOut = this.#transaction === undefined;
     this.#parts = this.#transaction?.parts ?? partsOn(readPool(pool), options);
     const { session, tables, statements, rows, usage, leases } = this.#parts;
     this.#session = this.#transaction
@@ -174,7 +182,7 @@ export class PostgresTokenStore implements EngineStore {
 
   async find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]> {
     if (ids.length === 0) return [];
-    const known = this.#rows.knownOf(ids);
+    const known = this.#canLeaveOut ? this.#rows.knownOf(ids) : undefined;
     if (ids.length > 1 || known !== undefined) return this.#findMany(ids, known);
     const [cells] = await this.#read(this.#statements.find, ids);
     return [cells && this.#rows.readCells(cells)];
@@ -184,18 +192,29 @@ export class PostgresTokenStore implements EngineStore {
     ids: readonly TokenId[],
     known: KnownListsById | undefined,
   ): Promise<(TokenRecord | undefined)[]> {
-    const rows = await (known === undefined
-      ? this.#read(this.#statements.findMany, [ids])
-      : this.#read(this.#statements.findKnown, [
-          ids,
-          digestsOf(known, 'scopes'),
-          digestsOf(known, 'requested'),
-        ]));
+    const rows =
+      (known && (await this.#readKnown(ids, known))) ??
+      (await this.#read(this.#statements.findMany, [ids]));
     const byId = new Map(rows.map((cells) => [cells[0], cells]));
     return ids.map((id) => {
       const cells = byId.get(id);
       return cells && this.#rows.readCells(cells, known?.get(id));
     });
+  }
+
+  /** Undefined if the server cannot compare digests. */
+  async #readKnown(
+    ids: readonly TokenId[],
+    known: KnownListsById,
+  ): Promise<readonly unknown[][] | undefined> {
+    const digests = [digestsOf(known, 'scopes'), digestsOf(known, 'requested')];
+    try {
+      return await this.#read(this.#statements.findKnown, [ids, ...digests]);
+    } catch (error) {
+      if (!isTokenError(error) || error.details?.['reason'] !== 'unsupported') throw error;
+      this.#canLeaveOut = false;
+      return undefined;
+    }
   }
 
   async page(query: PageQuery): Promise<TokenRecord[]> {

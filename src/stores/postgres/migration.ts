@@ -1,13 +1,25 @@
-import { isTokenError, TokenError } from '../../errors.ts';
+import { isTokenError, storeUnavailable, TokenError } from '../../errors.ts';
 import { nextUpgrade, readMark, type TableKind } from '../shared/schema-mark.ts';
 import { type PostgresPool, readPool, Session, sqlStateOf, unavailable } from './client.ts';
-import { hasColumns, missingIn, SHAPE, type Shape, type Table } from './shape.ts';
+import {
+  type Dialect,
+  dialectOf,
+  hasColumns,
+  isWholeEncoding,
+  missingIn,
+  SHAPE,
+  type Shape,
+  type Table,
+} from './shape.ts';
 
 const MIGRATION_DEADLINE_MS = 30_000;
 /** Less than the deadline of the calls that wait behind it, and more than autovacuum needs to give way. */
 const TABLE_LOCK_MS = 1500;
 /** An arbitrary number that must never change: migrations take turns by it. */
 const MIGRATION_LOCK = 8_370_511_261;
+/** What a migration meets if another one was faster: the table, a column or a row of the catalog is there. */
+const LOST_RACES: ReadonlySet<string | undefined> = new Set(['42P07', '42701', '23505', '40001']);
+const MAX_LOOKS = 3;
 
 type Client = Pick<PostgresPool, 'query'>;
 
@@ -15,9 +27,13 @@ type Client = Pick<PostgresPool, 'query'>;
  * Creates tables or brings them up to date, one after the other, by steps that are transactions of their own.
  * Concurrent calls take turns.
  *
+ * @param tablesFor the tables in the DDL of a database
  * @throws {TokenError} `store_unavailable`, `invalid_options`
  */
-export async function migrateTables(pool: PostgresPool, tables: readonly Table[]): Promise<void> {
+export async function migrateTables(
+  pool: PostgresPool,
+  tablesFor: (dialect: Dialect) => readonly Table[],
+): Promise<void> {
   const client = await new Session(readPool(pool), MIGRATION_DEADLINE_MS)
     .checkOut()
     .catch((error) => {
@@ -25,7 +41,8 @@ export async function migrateTables(pool: PostgresPool, tables: readonly Table[]
     });
   let isDone = false;
   try {
-    for (const table of tables) await migrateTable(client, table);
+    const server = await lookAt(client);
+    for (const table of tablesFor(server.dialect)) await migrateTable(client, table, server);
     isDone = true;
   } finally {
     // Closing the connection rolls an open transaction back.
@@ -33,33 +50,95 @@ export async function migrateTables(pool: PostgresPool, tables: readonly Table[]
   }
 }
 
-async function migrateTable(client: Client, table: Table): Promise<void> {
+interface ServerFacts {
+  readonly dialect: Dialect;
+  readonly isCitus: boolean;
+}
+
+/** Aurora DSQL calls itself PostgreSQL, so that a view which only it has must tell. */
+const SERVER = `SELECT version() AS version, current_setting('server_encoding', true) AS encoding,
+    to_regclass('sys.iam_pg_role_mappings') IS NOT NULL AS "isDsql",
+    to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL AS "isCitus"`;
+
+/** Refuses a database that cannot hold the tables. */
+async function lookAt(client: Client): Promise<ServerFacts> {
+  const [row] = await run(client, SERVER).catch((error) => {
+    throw unavailable(error);
+  });
+  const { version, encoding, isDsql, isCitus } = row as {
+    readonly version: string;
+    readonly encoding: string | null;
+    readonly isDsql: boolean;
+    readonly isCitus: boolean;
+  };
+  if (isDsql) throw unchangeable('Aurora PostgreSQL');
+  if (!isWholeEncoding(encoding)) throw storeUnavailable('encoding');
+  return { dialect: dialectOf(version), isCitus };
+}
+
+/** The error for tables that no statement could change in one step. */
+function unchangeable(other: string): TokenError {
+  return new TokenError(
+    'store_unavailable',
+    `these tables cannot change in one step here; use ${other}`,
+    { reason: 'unsupported' },
+  );
+}
+
+async function run(
+  client: Client,
+  text: string,
+  values?: readonly unknown[],
+): Promise<readonly unknown[]> {
+  const query = { text, query_timeout: MIGRATION_DEADLINE_MS, ...(values && { values }) };
+  return (await client.query(query)).rows;
+}
+
+async function migrateTable(client: Client, table: Table, server: ServerFacts): Promise<void> {
+  let looks = 0;
+  const lookAgain = async (error: unknown): Promise<boolean> => {
+    looks += 1;
+    if (looks > MAX_LOOKS || !LOST_RACES.has(sqlStateOf(error))) throw error;
+    await run(client, 'ROLLBACK');
+    return false;
+  };
   try {
-    for (let isDone = false; !isDone; ) isDone = await stepOver(client, table);
+    if (server.isCitus) await refuseDistributed(client, table);
+    for (let isDone = false; !isDone; )
+      isDone = await stepOver(client, table, server).catch(lookAgain);
   } catch (error) {
     throw migrationError(error, table);
   }
 }
 
+/** Refuses a table that Citus has spread over several servers. */
+async function refuseDistributed(client: Client, { name }: Table): Promise<void> {
+  const rows = await run(
+    client,
+    `SELECT partmethod FROM pg_dist_partition
+     WHERE logicalrelid = to_regclass($1) AND partmethod <> 'n'`,
+    [name],
+  );
+  if (rows.length > 0) throw unchangeable('a local table');
+}
+
 /** Resolves to whether the table was up to date. */
-async function stepOver(client: Client, table: Table): Promise<boolean> {
-  const run = async (text: string, values?: readonly unknown[]): Promise<readonly unknown[]> => {
-    const query = { text, query_timeout: MIGRATION_DEADLINE_MS, ...(values && { values }) };
-    return (await client.query(query)).rows;
-  };
+async function stepOver(client: Client, table: Table, { dialect }: ServerFacts): Promise<boolean> {
   // A stricter default of the host would read a snapshot from before the lock.
-  await run('BEGIN ISOLATION LEVEL READ COMMITTED');
+  await run(client, 'BEGIN ISOLATION LEVEL READ COMMITTED');
   // The pool's own limit is meant for single statements, not for waiting for a lock.
-  await run(`SET LOCAL statement_timeout = ${MIGRATION_DEADLINE_MS}`);
-  await run('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
-  const [row] = await run(SHAPE, [table.name]);
+  await run(client, `SET LOCAL statement_timeout = ${MIGRATION_DEADLINE_MS}`);
+  // Others refuse the lock or ignore it, so that the slower one has to look again.
+  if (dialect === 'postgres')
+    await run(client, 'SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
+  const [row] = await run(client, SHAPE, [table.name]);
   const sql = nextStep(row as Shape, table);
   if (sql !== undefined) {
     // While this waits for its lock, such as behind a dump, all calls of running processes wait behind it.
-    await run(`SET LOCAL lock_timeout = ${TABLE_LOCK_MS}`);
-    await run(sql);
+    await run(client, `SET LOCAL lock_timeout = ${TABLE_LOCK_MS}`);
+    await run(client, sql);
   }
-  await run('COMMIT');
+  await run(client, 'COMMIT');
   return sql === undefined;
 }
 

@@ -3,7 +3,7 @@ import { COLUMN } from '../shared/rows.ts';
 import { LEASES, markText, type TableKind, TOKENS, USAGE } from '../shared/schema-mark.ts';
 import type { PostgresPool } from './client.ts';
 import { migrateTables } from './migration.ts';
-import type { Table } from './shape.ts';
+import type { Dialect, Table } from './shape.ts';
 
 /** Which tables are used. */
 export interface MigrationOptions {
@@ -15,19 +15,28 @@ export interface MigrationOptions {
   readonly tables?: string | undefined;
 }
 
+/** Which SQL is printed. */
+export interface MigrationSqlOptions extends MigrationOptions {
+  /** For CockroachDB or YugabyteDB. {@link migrate} finds out by itself. @default PostgreSQL */
+  readonly dialect?: 'cockroach' | 'yugabyte' | undefined;
+}
+
 /**
  * Creates the tables of a {@link PostgresTokenStore}, or brings them up to date. You may call it as often as you
  * like, also from many processes concurrently. If the tables are up to date, it changes nothing and needs no
  * right to create.
  *
- * @throws {TokenError} `store_unavailable`; `invalid_options` when the role may not create them, when
- * another table has one of their names, or when they were made by a newer version
+ * @throws {TokenError} `store_unavailable`, also in a database that is neither UTF8 nor SQL_ASCII (`encoding`),
+ * in Aurora DSQL, and for a table that Citus has distributed (`unsupported`); `invalid_options` when the role
+ * may not create them, when another table has one of their names, or when they were made by a newer version
  * @example
  * await migrate(pool, { tables: 'auth.acme' });
  */
 export async function migrate(pool: PostgresPool, options: MigrationOptions = {}): Promise<void> {
-  const { tokens, usage, leases } = readTables(options);
-  await migrateTables(pool, [tokens, usage, leases]);
+  const tablesFor = (dialect: Dialect) => tablesIn(readTables(options, dialect));
+  // Refuses wrong names before it connects.
+  tablesFor('postgres');
+  await migrateTables(pool, tablesFor);
 }
 
 /**
@@ -37,9 +46,17 @@ export async function migrate(pool: PostgresPool, options: MigrationOptions = {}
  * @example
  * console.log(migrationSql({ tables: 'auth.acme' })); // CREATE TABLE "auth"."acme_tokens" (…
  */
-export function migrationSql(options: MigrationOptions = {}): string {
-  const { tokens, usage, leases } = readTables(options);
-  return [tokens, usage, leases].map(({ create }) => create).join('\n');
+export function migrationSql({ dialect, ...options }: MigrationSqlOptions = {}): string {
+  if (dialect !== undefined && dialect !== 'cockroach' && dialect !== 'yugabyte') {
+    throw new TokenError('invalid_options', 'dialect must be "cockroach" or "yugabyte"');
+  }
+  return tablesIn(readTables(options, dialect))
+    .map(({ create }) => create)
+    .join('\n');
+}
+
+function tablesIn({ tokens, usage, leases }: Tables): readonly Table[] {
+  return [tokens, usage, leases];
 }
 
 /** The tables of a store. */
@@ -52,7 +69,10 @@ export interface Tables {
 }
 
 /** @throws {TokenError} `invalid_options` */
-export function readTables({ tables = 'tokenwright' }: MigrationOptions): Tables {
+export function readTables(
+  { tables = 'tokenwright' }: MigrationOptions,
+  dialect: Dialect = 'postgres',
+): Tables {
   const [, schema, base] =
     (typeof tables === 'string' && /^(?:([a-z_]\w{0,62})\.)?([a-z_]\w*)$/i.exec(tables)) || [];
   if (base === undefined || base.length > MAX_NAME) {
@@ -66,6 +86,7 @@ export function readTables({ tables = 'tokenwright' }: MigrationOptions): Tables
     return {
       table: schema === undefined ? quoted : `"${schema}".${quoted}`,
       index: (suffix) => `"${base}_${name}_${suffix}"`,
+      dialect,
     };
   };
   return {
@@ -81,6 +102,7 @@ type NamesOf = (name: keyof Tables) => Names;
 interface Names {
   readonly table: string;
   readonly index: (suffix: string) => string;
+  readonly dialect: Dialect;
 }
 
 /** The server truncates names of more than 63 characters, and those of indexes are longer. */
@@ -95,8 +117,9 @@ const TYPES = { text: 'text', bytes: 'bytea', integer: 'bigint' } as const;
  * and no time is negative: these conditions keep the last two, which count the tokens of a quota, out of plans
  * for other queries.
  */
-function tokenTable({ table, index }: Names): Table {
-  return tableOf(TOKENS, table, {
+function tokenTable(names: Names): Table {
+  const { index } = names;
+  return tableOf(TOKENS, names, {
     columns: Object.fromEntries(
       Object.entries(COLUMN).map(([name, { type, ...column }]) => [
         name,
@@ -122,19 +145,19 @@ function tokenTable({ table, index }: Names): Table {
  * One row for each scope of a token that was used. The free space in each page lets PostgreSQL write the
  * new version of a row beside the old one, without touching the index.
  */
-function usageTable({ table }: Names): Table {
-  return tableOf(USAGE, table, {
+function usageTable(names: Names): Table {
+  return tableOf(USAGE, names, {
     columns: { id: TEXT, scope: TEXT, uses: BIGINT, last_used_at: BIGINT },
     key: 'id, scope',
     indexes: {},
-    form: ' WITH (fillfactor = 70)',
-    fill: sinceSql(table),
+    hasFreeSpace: true,
+    fill: sinceSql(names.table),
   });
 }
 
 /** One row for each total, and two for each rate, with free space as in {@link usageTable}. */
-function leaseTable({ table, index }: Names): Table {
-  return tableOf(LEASES, table, {
+function leaseTable(names: Names): Table {
+  return tableOf(LEASES, names, {
     columns: {
       lease_key: TEXT,
       slot: { type: 'smallint' },
@@ -145,36 +168,44 @@ function leaseTable({ table, index }: Names): Table {
       ends_at: BIGINT,
     },
     key: 'lease_key, slot',
-    indexes: { [index('by_end')]: '(ends_at)' },
-    form: ' WITH (fillfactor = 70)',
+    indexes: { [names.index('by_end')]: '(ends_at)' },
+    hasFreeSpace: true,
   });
 }
 
+const FIRST_PART = /^\((?:LEAST\([^)]*\)|\w+)/;
+
 interface TableForm extends Pick<Table, 'columns' | 'key' | 'indexes'> {
-  readonly form?: string;
+  /** Whether its pages keep some room, where there are pages. */
+  readonly hasFreeSpace?: boolean;
   /** Statements that fill it. */
   readonly fill?: string;
 }
 
 function tableOf(
   kind: TableKind,
-  name: string,
-  { form = '', fill = '', ...table }: TableForm,
+  { table: name, dialect }: Names,
+  { hasFreeSpace = false, fill = '', ...table }: TableForm,
 ): Table {
+  const hasPages = dialect !== 'cockroach' && dialect !== 'yugabyte';
+  const form = hasFreeSpace && hasPages ? ' WITH (fillfactor = 70)' : '';
+  // Otherwise its first column is hashed, and a range would read the whole table.
+  const ordered = (parts: string) =>
+    dialect === 'yugabyte' ? parts.replace(FIRST_PART, '$& ASC') : parts;
   const columns = Object.entries(table.columns).map(([column, { type, isNullable = false }]) => {
-    const collation = type === 'text' ? ' COLLATE "C"' : '';
+    const collation = type === 'text' && dialect !== 'cockroach' ? ' COLLATE "C"' : '';
     return `  ${column} ${type}${collation}${isNullable ? '' : ' NOT NULL'},\n`;
   });
   const indexesSql = (condition: string) =>
     Object.entries(table.indexes)
-      .map(([index, parts]) => `CREATE INDEX ${condition}${index} ON ${name} ${parts};\n`)
+      .map(([index, parts]) => `CREATE INDEX ${condition}${index} ON ${name} ${ordered(parts)};\n`)
       .join('');
   const end = `${fill}COMMENT ON TABLE ${name} IS '${markText(kind)}';\n`;
   return {
     ...table,
     kind,
     name,
-    create: `CREATE TABLE ${name} (\n${columns.join('')}  PRIMARY KEY (${table.key})\n)${form};\n${indexesSql('')}${end}`,
+    create: `CREATE TABLE ${name} (\n${columns.join('')}  PRIMARY KEY ${ordered(`(${table.key})`)}\n)${form};\n${indexesSql('')}${end}`,
     adopt: `${indexesSql('IF NOT EXISTS ')}${end}`,
     upgrades: [],
   };

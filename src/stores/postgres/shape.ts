@@ -19,6 +19,7 @@ export interface Table extends SchemaTable {
 /** Asks what a table is like; `$1` is its name. */
 export const SHAPE = `
   SELECT
+    version() AS version,
     (SELECT relkind::text FROM pg_class WHERE oid = to_regclass($1)) AS kind,
     obj_description(to_regclass($1), 'pg_class') AS comment,
     (SELECT coalesce(json_agg(json_build_object(
@@ -27,9 +28,10 @@ export const SHAPE = `
       ) ORDER BY attnum), '[]')
       FROM pg_attribute LEFT JOIN pg_collation ON pg_collation.oid = attcollation
       WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped) AS columns,
-    (SELECT coalesce(json_agg(json_build_object(
+    (SELECT coalesce(json_agg(json_build_object('name', relname, 'isPrimary', indisprimary,
         'isUnique', indisunique, 'definition', pg_get_indexdef(indexrelid))), '[]')
-      FROM pg_index WHERE indrelid = to_regclass($1) AND indisvalid) AS indexes`;
+      FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+      WHERE indrelid = to_regclass($1) AND indisvalid) AS indexes`;
 
 interface ColumnShape {
   readonly name: string;
@@ -41,13 +43,36 @@ interface ColumnShape {
   readonly isGiven: boolean;
 }
 
+/** Whether a database of this encoding stores every character. SQL_ASCII stores bytes as they come. */
+export function isWholeEncoding(encoding: string | null): boolean {
+  return encoding === null || encoding === 'UTF8' || encoding === 'SQL_ASCII';
+}
+
+interface IndexShape {
+  readonly name: string;
+  readonly isPrimary: boolean;
+  readonly isUnique: boolean;
+  readonly definition: string;
+}
+
 /** The answer to {@link SHAPE}. */
 export interface Shape {
+  readonly version: string;
   /** `r` for a table; null if there is nothing of that name. */
   readonly kind: string | null;
   readonly comment: string | null;
   readonly columns: readonly ColumnShape[];
-  readonly indexes: readonly { readonly isUnique: boolean; readonly definition: string }[];
+  readonly indexes: readonly IndexShape[];
+}
+
+/** A database that speaks as PostgreSQL does, and whose DDL or catalog differs. */
+export type Dialect = 'postgres' | 'cockroach' | 'yugabyte' | 'other';
+
+/** By what `version()` says. */
+export function dialectOf(version: string): Dialect {
+  if (version.startsWith('CockroachDB')) return 'cockroach';
+  if (version.includes('-YB-')) return 'yugabyte';
+  return version.startsWith('PostgreSQL') ? 'postgres' : 'other';
 }
 
 /** Whether it is a table with these columns, and no foreign one that an insert would have to name. */
@@ -68,7 +93,7 @@ function isInTheWay(
 }
 
 /** The parts of the schema that a table lacks, in words. Ignores columns and indexes of others. */
-export function missingIn({ columns, indexes }: Shape, table: Table): string[] {
+export function missingIn({ version, columns, indexes }: Shape, table: Table): string[] {
   const byName = new Map(columns.map((column) => [column.name, column]));
   const wrong = Object.entries(table.columns).flatMap(([name, { type, isNullable = false }]) => {
     const column = byName.get(name);
@@ -80,30 +105,39 @@ export function missingIn({ columns, indexes }: Shape, table: Table): string[] {
   const inTheWay = columns
     .filter((column) => isInTheWay(column, table))
     .map(({ name }) => `a default of ${name}`);
-  const definitions = indexes.map(({ definition }) => partsOf(definition));
-  const keys = indexes
-    .filter(({ isUnique }) => isUnique)
-    .map(({ definition }) => partsOf(definition));
+  // Others print conditions and expressions in their own way, and cannot be compared.
+  const isOther = dialectOf(version) !== 'postgres';
+  const hasKey = indexes.some(
+    ({ isPrimary, isUnique, definition }) =>
+      (isUnique && partsOf(definition) === `(${table.key})`) || (isOther && isPrimary),
+  );
+  const hasIndex = (quoted: string, parts: string) =>
+    indexes.some(
+      ({ name, definition }) =>
+        partsOf(definition) === parts || (isOther && `"${name}"` === quoted),
+    );
   return [
     ...wrong,
     ...inTheWay,
-    ...(keys.includes(`(${table.key})`) ? [] : [`the primary key ${table.key}`]),
+    ...(hasKey ? [] : [`the primary key ${table.key}`]),
     ...Object.entries(table.indexes).flatMap(([name, parts]) =>
-      definitions.includes(parts) ? [] : [`the index ${name}`],
+      hasIndex(name, parts) ? [] : [`the index ${name}`],
     ),
   ];
 }
 
 /** The parts of an index. Its name may differ from the one in the schema. */
 function partsOf(definition: string): string {
-  const [, parts = ''] = definition.split(' USING btree ');
+  const [, parts = ''] = definition.split(/ USING \w+ /);
   const [columns = '', condition] = parts.split(' WHERE ');
-  const [ours = ''] = columns.split(/ (?:WITH|TABLESPACE) /);
+  const [ours = ''] = columns.replaceAll(' ASC', '').split(/ (?:WITH|TABLESPACE) /);
   return condition === undefined ? ours : `${ours} WHERE ${condition}`;
 }
 
 /** The text columns that are not compared byte by byte. */
-export function collatedIn({ columns }: Shape, table: Pick<Table, 'columns'>): string[] {
+export function collatedIn({ version, columns }: Shape, table: Pick<Table, 'columns'>): string[] {
+  // It compares byte by byte, whatever it calls that.
+  if (dialectOf(version) === 'cockroach') return [];
   return columns
     .filter(({ name }) => Object.hasOwn(table.columns, name))
     .filter(({ collation }) => collation !== null && !['C', 'POSIX'].includes(collation))
