@@ -1,4 +1,10 @@
-import { isTokenError, type StoreReason, storeUnavailable, TokenError } from '../../errors.ts';
+import {
+  isTokenError,
+  type StoreFailure,
+  type StoreReason,
+  storeUnavailable,
+  TokenError,
+} from '../../errors.ts';
 import { withDeadline } from '../../time/deadline.ts';
 import { performance } from '../../time/timers.ts';
 import { isOfOtherRequest, partOf, reasonOfConnection } from '../shared/reasons.ts';
@@ -160,7 +166,7 @@ export function sqlStateOf(error: unknown): string | undefined {
   return String(error.code);
 }
 
-export function unavailable(error: unknown, kind: TableKind = TOKENS): TokenError {
+export function unavailable(error: unknown, kind: TableKind = TOKENS): StoreFailure {
   return storeUnavailable(reasonOf(error), partOf(kind));
 }
 

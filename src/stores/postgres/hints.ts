@@ -1,6 +1,6 @@
 import { nextTurn } from '../../time/deadline.ts';
 import type { TokenId } from '../../token/record.ts';
-import type { Session } from './client.ts';
+import { type Session, unavailable } from './client.ts';
 
 /** Ids in one notification, whose text is limited to 8000 bytes. */
 const MAX_NOTIFIED_IDS = 200;
@@ -25,6 +25,8 @@ export class Hints {
   readonly #channel: string;
   #waiting = new Set<string>();
   #sending: Promise<void> | undefined;
+  /** Whether the server knows no notifications. */
+  #isRefused = false;
 
   constructor(session: Session, channel: string) {
     this.#session = session;
@@ -32,6 +34,7 @@ export class Hints {
   }
 
   add(ids: readonly string[]): void {
+    if (this.#isRefused) return;
     for (const id of ids) this.#waiting.add(id);
     if (this.#waiting.size > 0) this.#sending ??= this.#send();
   }
@@ -46,7 +49,9 @@ export class Hints {
       // Writes that end in the same turn of the event loop share a notification.
       await nextTurn();
       const payloads = this.#take();
-      await notify(this.#session, this.#channel, payloads).catch(() => {});
+      await notify(this.#session, this.#channel, payloads).catch((error) => {
+        this.#isRefused = unavailable(error).details?.reason === 'unsupported';
+      });
     }
     this.#sending = undefined;
   }

@@ -8,6 +8,7 @@ import { failedTransaction } from '../shared/transaction.ts';
 import { type PostgresPool, type PostgresQuery, type Session, unavailable } from './client.ts';
 import { payloadsOf } from './hints.ts';
 import type { Tables } from './schema.ts';
+import { dialectOf } from './shape.ts';
 import type { Statements } from './statements.ts';
 
 /**
@@ -29,6 +30,8 @@ export interface StoreParts {
   readonly rows: RowReader;
   readonly usage: UsageStore;
   readonly leases: LeaseStore;
+  /** Whether the server knows notifications; undefined until a transaction has asked. */
+  canNotify?: boolean;
 }
 
 /** One connection in the shape of a pool. Refuses everything after a statement that failed. */
@@ -75,11 +78,18 @@ export class Transaction implements PostgresPool {
   /**
    * Notifies in the transaction, so that listeners are notified after the commit, and not after a
    * rollback. {@link Hints} turns off the wait for the disk, which here would concern the whole
-   * transaction.
+   * transaction. A refused statement would end it, so others than PostgreSQL are not asked to notify.
    */
   async notify(channel: string, ids: readonly string[]): Promise<void> {
+    this.parts.canNotify ??= await this.#isPostgres();
+    if (!this.parts.canNotify) return;
     for (const payload of payloadsOf(ids)) {
       await this.query({ text: 'SELECT pg_notify($1, $2)::text', values: [channel, payload] });
     }
+  }
+
+  async #isPostgres(): Promise<boolean> {
+    const [row] = (await this.query({ text: 'SELECT version() AS version' })).rows;
+    return dialectOf((row as { readonly version: string }).version) === 'postgres';
   }
 }
