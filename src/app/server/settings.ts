@@ -146,7 +146,7 @@ const SETTINGS = {
     flag: '--store URL',
     variable: 'TOKENWRIGHT_STORE',
     isSecret: true,
-    help: 'a database for the tokens: postgres://, mysql://, mariadb://, redis://, rediss:// or redis+cluster://host,host. A Redis URL may end in ?replicas=1, the replicas that must confirm a write. sqlite:FILE is another SQLite file',
+    help: 'a database for the tokens: postgres://, mysql://, mariadb://, redis://, rediss:// or redis+cluster://host,host. A PostgreSQL or MySQL URL may end in ?prepare=false, for a pooler that loses prepared statements. A Redis URL may end in ?replicas=1, the replicas that must confirm a write. sqlite:FILE is another SQLite file',
   },
   storeWait: {
     flag: '--store-wait SECONDS',

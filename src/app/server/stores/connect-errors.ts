@@ -15,6 +15,8 @@ const SILENT =
   'it does not answer: a firewall may be between, another kind of server may listen there, or it is too busy';
 const HUNG_UP = 'it hangs up: another kind of server may listen there, or it wants TLS';
 const NO_ROUTE = 'no way leads to this host: look at the network, and at the host in the URL';
+const REFUSED_SETTING =
+  'a pooler such as PgBouncer refuses statement_timeout: set ignore_startup_parameters = extra_float_digits,statement_timeout in it';
 const NO_TLS = 'it speaks no TLS: correct the URL, or turn TLS on in the server';
 
 /** The fault and its fix, by the code of a driver's error or by the beginning of its message. */
@@ -36,6 +38,10 @@ const CONNECT_REASONS: ReadonlyMap<string, string> = new Map([
   ['3D000', NO_DATABASE],
   ['42501', NO_RIGHT],
   ['53300', TOO_MANY],
+  ['unsupported startup parameter', REFUSED_SETTING],
+  ['no such database', NO_DATABASE],
+  ['no more connections allowed', TOO_MANY],
+  ['query_wait_timeout', SILENT],
   ['57P03', 'it is starting or stopping: try again'],
   ['timeout', SILENT],
   ['Connection terminated due to connection timeout', SILENT],
@@ -74,6 +80,7 @@ const PERMANENT: ReadonlySet<string> = new Set([
   NO_RIGHT,
   NOT_FROM_HERE,
   NO_TLS,
+  REFUSED_SETTING,
 ]);
 
 /** Whether somebody has to correct something before a connection can be made. */
@@ -91,10 +98,11 @@ export function connectReason(error: unknown): string {
 
 function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
-  if ('code' in error) return String(error.code);
   const known = [...CONNECT_REASONS.keys()].find((beginning) =>
     error.message.startsWith(beginning),
   );
+  // PgBouncer has one code for all of its own errors.
+  if ('code' in error) return (error.code === '08P01' && known) || String(error.code);
   // The messages of Redis begin with a code.
   return known ?? /^(?:ERR \w+|[A-Z]{4,})\b/.exec(error.message)?.[0] ?? '';
 }

@@ -35,7 +35,7 @@ interface Client {
 const postgres: Engine = {
   migrationSql: async (tables) =>
     (await import('../../../stores/postgres/index.ts')).migrationSql({ tables }),
-  async open({ url }, tables) {
+  async open({ url, prepare }, tables) {
     const { default: pg } = await driver('pg', () => import('pg'));
     const engine = await import('../../../stores/postgres/index.ts');
     const pool = new pg.Pool({
@@ -46,7 +46,7 @@ const postgres: Engine = {
       statement_timeout: STATEMENT_MS,
       keepAlive: true,
     });
-    const store = new engine.PostgresTokenStore(pool, { tables });
+    const store = new engine.PostgresTokenStore(pool, { tables, prepare });
     return {
       store,
       schema: schemaIn(engine.migrationSql({ tables })),

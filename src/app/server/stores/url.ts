@@ -13,6 +13,8 @@ export interface Address {
   readonly hosts: readonly { readonly host: string; readonly port?: number }[];
   readonly database: string;
   readonly parameters: URLSearchParams;
+  /** Whether the server keeps prepared statements: `?prepare=false` is ours, and not in the {@link url}. */
+  readonly prepare: boolean;
 }
 
 /** The rules for the URLs of an engine. */
@@ -22,6 +24,8 @@ interface UrlForm {
   readonly example: string;
   readonly database: RegExp;
   readonly hasManyHosts?: boolean;
+  /** Whether its statements can be prepared. */
+  readonly isSql?: boolean;
   /** The parameters that a URL may have; without them, the driver decides. */
   readonly parameters?: readonly string[];
 }
@@ -31,6 +35,7 @@ const POSTGRES: UrlForm = {
   title: 'PostgreSQL',
   example: 'postgres://user:password@host:5432/database',
   database: /./,
+  isSql: true,
 };
 
 const MYSQL: UrlForm = {
@@ -38,6 +43,7 @@ const MYSQL: UrlForm = {
   title: 'MySQL',
   example: 'mysql://user:password@host:3306/database',
   database: /./,
+  isSql: true,
 };
 
 const REDIS: UrlForm = {
@@ -88,16 +94,18 @@ export function parseStoreUrl(url: string): Address {
     );
   }
   const [user = '', ...password] = credentials.split(':');
+  const { prepare, rest } = splitQuery(query, form);
   const names = `${hostList}${database === '' ? '' : `/${database}`}`;
   return {
     engine: form.engine,
     name: `${form.title} at ${names}`,
-    url,
+    url: rest === query ? url : `${url.slice(0, url.indexOf('?'))}${rest && `?${rest}`}`,
     user: decodeURIComponent(user),
     password: decodeURIComponent(password.join(':')),
     hosts: parseHosts(hostList, form),
     database: checkDatabase(database, form),
-    parameters: parseParameters(query, form),
+    parameters: parseParameters(rest, form),
+    prepare,
   };
 }
 
@@ -126,6 +134,21 @@ function parseHost(text: string): Address['hosts'][number] | undefined {
 function checkDatabase(database: string, form: UrlForm): string {
   if (form.database.test(database)) return database;
   throw fault(form, database === '' ? 'names no database' : 'names a database that cannot be');
+}
+
+/** Takes the parameter that is ours out of those for the driver. */
+function splitQuery(
+  query: string | undefined,
+  form: UrlForm,
+): { readonly prepare: boolean; readonly rest: string | undefined } {
+  const asked = query?.split('&') ?? [];
+  const [ours, ...more] = form.isSql ? asked.filter((part) => /^prepare(?:=|$)/.test(part)) : [];
+  if (ours === undefined) return { prepare: true, rest: query };
+  const value = /^prepare=(true|false)$/.exec(ours)?.[1];
+  if (value === undefined || more.length > 0) {
+    throw fault(form, 'has a prepare that is neither true nor false');
+  }
+  return { prepare: value === 'true', rest: asked.filter((part) => part !== ours).join('&') };
 }
 
 function parseParameters(query: string | undefined, form: UrlForm): URLSearchParams {

@@ -19,6 +19,7 @@ describe('storeTarget', () => {
       'postgresql://ada:canary@db.example:6432/acme?sslmode=no',
       'PostgreSQL at db.example:6432/acme',
     ],
+    ['postgres://ada:canary@db.example/acme?prepare=false', 'PostgreSQL at db.example/acme'],
     ['mysql://ada:c:a@nary@10.0.0.1/acme', 'MySQL at 10.0.0.1/acme'],
     ['mariadb://ada:%2F%3F%23%25canary@[::1]:3307/acme', 'MariaDB at [::1]:3307/acme'],
     ['redis://db.example', 'Redis at db.example'],
@@ -61,6 +62,10 @@ describe('storeTarget', () => {
     ['postgres://ada:12?canary@db.example/acme', 'percent-encoded'],
     ['postgres://ada:12#canary', 'percent-encoded'],
     ['postgres://ada:canary%@db.example/acme', 'percent-encoded'],
+    ['postgres://ada@db.example/acme?prepare=canary', 'has a prepare that is neither true nor'],
+    ['mysql://ada@db.example/acme?prepare', 'has a prepare that is neither true nor false'],
+    ['mysql://ada@db.example/acme?prepare=true&prepare=true', 'has a prepare that is neither'],
+    ['redis://db.example/1?prepare=false', 'has a parameter other than replicas and family'],
   ])('refuses %j without repeating any part of it', (store, message) => {
     const refusal = refusalOf(store);
 
