@@ -87,10 +87,10 @@ export type Standby = 'refuse' | 'allow';
 
 type SendStatement = (connection: MysqlConnection, callback: MysqlCallback) => unknown;
 
-/** When a connection was checked last, and how many calls had hung by then. */
+/** When a connection was checked last, and how many connections had been found dead by then. */
 interface Checked {
   at: number;
-  readonly hungCalls: number;
+  readonly deadConnections: number;
 }
 
 interface Execution {
@@ -101,6 +101,8 @@ interface Execution {
   readonly maxAgeMs?: number;
   /** Takes the last row of the answer, which says what the server is: see {@link SERVER_STATE}. */
   readonly hasState?: boolean;
+  /** It changes nothing, so it may be repeated when its connection is lost. */
+  readonly isRead?: boolean;
 }
 
 /**
@@ -122,7 +124,8 @@ export class Session {
   readonly #form: Omit<MysqlStatement, 'sql' | 'values'>;
   readonly #standby: Standby;
   readonly #checks = new WeakMap<MysqlConnection, Checked>();
-  #hungCalls = 0;
+  /** Calls that hung, and connections that were lost during a call. */
+  #deadConnections = 0;
 
   constructor(pool: ConfiguredPool, deadlineMs: number, standby: Standby = 'refuse') {
     const { connectTimeout, typeCast } = pool.config?.connectionConfig ?? {};
@@ -134,24 +137,26 @@ export class Session {
   }
 
   /**
-   * Runs a prepared read whose last row is {@link SERVER_STATE}; rejects with a `TokenError`, which names the
-   * kind of table.
+   * Runs a read whose last row is {@link SERVER_STATE}; rejects with a `TokenError`, which names the kind of
+   * table. Repeats it once if its connection is lost.
    */
   async read(sql: string, values: MysqlValue[], kind: TableKind = TOKENS): Promise<Cells[]> {
     const { deadlineMs } = this;
-    return (await this.#execute(sql, values, { kind, deadlineMs, hasState: true })) as Cells[];
+    const execution = { kind, deadlineMs, isRead: true, hasState: true };
+    return (await this.#execute(sql, values, execution)) as Cells[];
   }
 
-  /** Runs a prepared write; rejects with a `TokenError`. */
+  /** Runs a write; rejects with a `TokenError`. */
   async write(sql: string, values: MysqlValue[], kind: TableKind = TOKENS): Promise<Counts> {
     const { deadlineMs } = this;
     const execution = { kind, deadlineMs, maxAgeMs: MAX_STATE_AGE_MS };
     return (await this.#execute(sql, values, execution)) as Counts;
   }
 
-  /** Runs a prepared read on which nothing depends; rejects with a `TokenError`. */
+  /** Runs a read on which nothing depends; rejects with a `TokenError`. */
   async poll(sql: string, values: MysqlValue[], deadlineMs: number): Promise<Cells[]> {
-    return (await this.#execute(sql, values, { kind: TOKENS, deadlineMs })) as Cells[];
+    const execution = { kind: TOKENS, deadlineMs, isRead: true };
+    return (await this.#execute(sql, values, execution)) as Cells[];
   }
 
   async #execute(sql: string, values: MysqlValue[], execution: Execution): Promise<unknown> {
@@ -164,12 +169,14 @@ export class Session {
         );
       });
     const deadline = performance.now() + execution.deadlineMs;
+    let repeatsLeft = execution.isRead === true ? 1 : 0;
     for (;;) {
       try {
         return await this.#run(send, deadline - performance.now());
       } catch (error) {
-        const isRolledBack = ROLLED_BACK.has(errorNumber(error));
-        if (!isRolledBack || performance.now() > deadline)
+        const isLost = error instanceof LostConnection;
+        const isRepeatable = isLost ? repeatsLeft-- > 0 : ROLLED_BACK.has(errorNumber(error));
+        if (!isRepeatable || performance.now() > deadline)
           throw toTokenError(error, execution.kind);
       }
     }
@@ -212,10 +219,12 @@ export class Session {
       const end = (error: unknown, answer?: unknown): void => {
         if (isOver) return;
         isOver = true;
+        const isLost = connection !== undefined && isLostConnection(error);
+        if (isLost) this.#deadConnections += 1;
         if (!error || leavesUsable(error)) connection?.release();
         else connection?.destroy();
         clearTimeout(timer);
-        if (error) reject(error);
+        if (error) reject(isLost ? new LostConnection() : error);
         else resolve(answer);
       };
       const connect = (): void =>
@@ -231,17 +240,17 @@ export class Session {
         });
       // Without a deadline, the driver would wait forever and occupy a connection of the pool.
       const timer = setTimeout(() => {
-        if (connection !== undefined) this.#hungCalls += 1;
+        if (connection !== undefined) this.#deadConnections += 1;
         end(new DeadlineError());
       }, deadlineMs);
       connect();
     });
   }
 
-  /** A call has hung since this connection was checked, so this one may be dead as well. */
+  /** Another one was found dead since this connection was checked, so this one may be dead as well. */
   #isSuspect(connection: MysqlConnection): boolean {
-    const { hungCalls = this.#hungCalls } = this.#checks.get(connection) ?? {};
-    return hungCalls !== this.#hungCalls;
+    const { deadConnections = this.#deadConnections } = this.#checks.get(connection) ?? {};
+    return deadConnections !== this.#deadConnections;
   }
 
   /** Once for each connection: without autocommit, reads would return the same snapshot forever. */
@@ -260,7 +269,10 @@ export class Session {
     connection.query({ ...this.#form, sql, values: [] }, (error, rows) => {
       const refusal = error || this.#hostError(rows, kind);
       if (!refusal) {
-        this.#checks.set(connection, { at: performance.now(), hungCalls: this.#hungCalls });
+        this.#checks.set(connection, {
+          at: performance.now(),
+          deadConnections: this.#deadConnections,
+        });
       }
       callback(refusal);
     });
@@ -304,8 +316,11 @@ export const AUTOCOMMIT_OFF =
 
 const DUPLICATE = 1062;
 const LOCK_TIMEOUT = 1205;
-/** A deadlock; or a row that changed meanwhile, with MariaDB's `innodb_snapshot_isolation`. */
-const ROLLED_BACK = new Set<number | undefined>([1213, 1020]);
+/**
+ * A deadlock; or a row that changed meanwhile, with MariaDB's `innodb_snapshot_isolation`; or in TiDB a conflict
+ * of writes, and a change of the schema.
+ */
+const ROLLED_BACK = new Set<number | undefined>([1213, 1020, 9007, 8028]);
 /** Errors that leave the connection usable. */
 const HARMLESS = new Set([...ROLLED_BACK, DUPLICATE, LOCK_TIMEOUT]);
 
@@ -323,7 +338,10 @@ const REASONS: ReadonlyMap<number | undefined, StoreReason> = new Map(
       ['busy', [1040, 1203, 1226, 1205, 1213, 1020, 9007, 8028]],
       ['timeout', [1317, 1969, 3024]],
       // 1047: a node of Galera that is not, or no longer, in the cluster.
-      ['unreachable', [1047, 1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 2006, 2013]],
+      [
+        'unreachable',
+        [1047, 1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1927, 2006, 2013, 3169, 4031],
+      ],
       ['full', [1021, 1114, 1041]],
       ['encoding', [1300, 1366, 3988]],
       ['unsupported', [1064, 1128, 1193, 1235, 1295, 1305]],
@@ -332,6 +350,7 @@ const REASONS: ReadonlyMap<number | undefined, StoreReason> = new Map(
 );
 
 function reasonOf(error: unknown): StoreReason {
+  if (error instanceof LostConnection) return 'unreachable';
   const known = REASONS.get(errorNumber(error)) ?? reasonOfConnection(error);
   if (known !== undefined) return known;
   const text = error instanceof Error ? error.message : '';
@@ -344,6 +363,13 @@ const DRIVER_TEXTS: readonly (readonly [RegExp, StoreReason])[] = [
   [/No connections available|Queue limit/i, 'busy'],
   [/closed state|connection lost|fatal error/i, 'unreachable'],
 ];
+
+/** A connection of the pool that ended during a call: closed by the server, such as for a restart, or cut. */
+class LostConnection extends Error {}
+
+function isLostConnection(error: unknown): boolean {
+  return !isTokenError(error) && reasonOf(error) === 'unreachable';
+}
 
 function errorNumber(error: unknown): number | undefined {
   return (error as { readonly errno?: number } | undefined)?.errno;

@@ -349,6 +349,9 @@ describe.skipIf(url === undefined)('concurrent callers of a MySQL store', () => 
   it.each([
     [1213, true],
     [1020, true],
+    // TiDB: a conflict of writes, and a change of the schema.
+    [9007, true],
+    [8028, true],
     [1644, false],
   ])('are retried until the deadline after error %d: %s', async (number, isRepeated) => {
     const { tables, table, pool: other, record } = await setUp();
