@@ -8,6 +8,7 @@ import {
 import { clearTimeout, performance, setTimeout } from '../../time/timers.ts';
 import { partOf, reasonOfConnection } from '../shared/reasons.ts';
 import { type TableKind, TOKENS } from '../shared/schema-mark.ts';
+import { withLiterals } from './literals.ts';
 
 /** A parameter of a statement on a {@link MysqlConnection}. */
 export type MysqlValue = string | number | Buffer | null;
@@ -26,7 +27,7 @@ export type MysqlCallback = (error: unknown, answer: unknown) => void;
 
 /** The part of a connection of a {@link MysqlPool} that the store uses. */
 export interface MysqlConnection {
-  /** Runs a statement that is prepared once for each connection. */
+  /** Runs a statement that is prepared once for each connection. Unused with `prepare: false`. */
   execute(statement: MysqlStatement, callback: MysqlCallback): unknown;
   /** Runs a statement without preparing it. */
   query(statement: MysqlStatement, callback: MysqlCallback): unknown;
@@ -43,6 +44,9 @@ export interface MysqlConnection {
 export interface MysqlPool {
   getConnection(callback: (error: unknown, connection: MysqlConnection) => void): void;
 }
+
+/** What sends statements over one connection. */
+export type Sender = Pick<MysqlConnection, 'execute' | 'query'>;
 
 /** A pool of `mysql2/promise`, which wraps a {@link MysqlPool}. */
 export interface MysqlPromisePool {
@@ -85,6 +89,14 @@ export interface Counts {
 /** Whether reads may come from a server that takes no writes. */
 export type Standby = 'refuse' | 'allow';
 
+/** How a session works. */
+interface SessionForm {
+  /** @default 'refuse' */
+  readonly standby?: Standby;
+  /** Whether the server keeps prepared statements. @default true */
+  readonly prepare?: boolean;
+}
+
 type SendStatement = (connection: MysqlConnection, callback: MysqlCallback) => unknown;
 
 /** When a connection was checked last, and how many connections had been found dead by then. */
@@ -123,16 +135,22 @@ export class Session {
   readonly #pool: MysqlPool;
   readonly #form: Omit<MysqlStatement, 'sql' | 'values'>;
   readonly #standby: Standby;
+  readonly #prepare: boolean;
   readonly #checks = new WeakMap<MysqlConnection, Checked>();
   /** Calls that hung, and connections that were lost during a call. */
   #deadConnections = 0;
 
-  constructor(pool: ConfiguredPool, deadlineMs: number, standby: Standby = 'refuse') {
+  constructor(
+    pool: ConfiguredPool,
+    deadlineMs: number,
+    { standby = 'refuse', prepare = true }: SessionForm = {},
+  ) {
     const { connectTimeout, typeCast } = pool.config?.connectionConfig ?? {};
     this.deadlineMs = deadlineMs;
     this.connectTimeoutMs = connectTimeout;
     this.#pool = pool;
     this.#standby = standby;
+    this.#prepare = prepare;
     this.#form = typeof typeCast === 'function' ? UNCAST : FORM;
   }
 
@@ -159,12 +177,18 @@ export class Session {
     return (await this.#execute(sql, values, execution)) as Cells[];
   }
 
+  /** Sends a statement over a connection in the way that was chosen. */
+  send(connection: Sender, statement: MysqlStatement, callback: MysqlCallback): void {
+    if (this.#prepare) connection.execute(statement, callback);
+    else connection.query(withLiterals(statement), callback);
+  }
+
   async #execute(sql: string, values: MysqlValue[], execution: Execution): Promise<unknown> {
     const statement = { ...this.#form, sql, values };
     const send: SendStatement = (connection, callback) =>
       this.#check(connection, execution, (error) => {
         if (error) return callback(error, undefined);
-        connection.execute(statement, (failure, answer) =>
+        this.send(connection, statement, (failure, answer) =>
           callback(failure ?? this.#refusal(connection, execution, answer), answer),
         );
       });

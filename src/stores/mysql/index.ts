@@ -61,6 +61,11 @@ export { type MigrationOptions, migrate, migrationSql } from './schema.ts';
 export interface MysqlStoreOptions extends MigrationOptions {
   /** How long the server may take to answer a call, in milliseconds, from 1 to 60 000. @default 2000 */
   readonly deadlineMs?: number | undefined;
+  /**
+   * Lets the server keep prepared statements for each connection. `false` costs speed. Set it for a server or
+   * a proxy that keeps none, or no more (`max_prepared_stmt_count`). @default true
+   */
+  readonly prepare?: boolean | undefined;
   /** How long `watch` waits between two polls, in milliseconds, from 1 to 60 000. @default 50 */
   readonly pollMs?: number | undefined;
   /**
@@ -379,7 +384,8 @@ function partsOn(pool: MysqlPool | MysqlPromisePool, options: MysqlStoreOptions)
   const tables = readTables(options);
   const deadlineMs = readMilliseconds('deadlineMs', options.deadlineMs ?? DEFAULT_DEADLINE_MS);
   const standby = readStandby(options);
-  const session = new Session(readPool(pool), deadlineMs, standby);
+  const form = { standby, prepare: options.prepare ?? true };
+  const session = new Session(readPool(pool), deadlineMs, form);
   return {
     session,
     standby,

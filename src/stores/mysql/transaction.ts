@@ -10,9 +10,9 @@ import {
   type Counts,
   FORM,
   isStandby,
-  type MysqlConnection,
   type MysqlValue,
   SERVER_STATE,
+  type Sender,
   type Session,
   type Standby,
   standbyError,
@@ -36,7 +36,7 @@ export interface StoreParts {
 }
 
 /** A connection of `mysql2` on which the host has begun a transaction. */
-export type MysqlTransactionConnection = Pick<MysqlConnection, 'execute' | 'query'>;
+export type MysqlTransactionConnection = Sender;
 
 /**
  * A connection of `mysql2/promise`, which wraps a {@link MysqlTransactionConnection}, or what {@link fromDrizzle} and
@@ -83,6 +83,7 @@ export class Transaction {
 export class TransactionSession {
   readonly deadlineMs: number;
   readonly connectTimeoutMs = undefined;
+  readonly #session: Session;
   readonly #connection: ConfiguredConnection;
   readonly #standby: Standby;
   #isPrimary = false;
@@ -90,6 +91,7 @@ export class TransactionSession {
 
   constructor({ connection, parts: { session, standby } }: Transaction) {
     this.deadlineMs = session.deadlineMs;
+    this.#session = session;
     this.#connection = connection;
     this.#standby = standby;
     this.#isPrimary = standby === 'allow';
@@ -128,7 +130,7 @@ export class TransactionSession {
     const { typeCast } = this.#connection.config ?? {};
     const form = typeof typeCast === 'function' ? UNCAST : FORM;
     const answer = new Promise((resolve, reject) => {
-      this.#connection.execute({ ...form, sql, values }, (error, rows) =>
+      this.#session.send(this.#connection, { ...form, sql, values }, (error, rows) =>
         error ? reject(error) : resolve(rows),
       );
     });

@@ -57,7 +57,7 @@ const READS: readonly Call[] = [
   ],
   ['scan', (store) => store.scan({ limit: 2 })],
   ['usage.read', (store) => store.usage.read([record.id])],
-  ['usage.totals', (store) => store.usage.totals([record.id])],
+  ['usage.scan', async (store) => store.usage.scan?.({ limit: 2 })],
 ];
 const WRITES: readonly Call[] = [
   ['insert', (store) => store.insert(newRecord('two'))],
