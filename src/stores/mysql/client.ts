@@ -225,13 +225,34 @@ export class Session {
     sql: string,
     kind: TableKind = TOKENS,
   ): Promise<{ readonly [column: string]: unknown }[]> {
-    const statement = { ...this.#form, rowsAsArray: false, sql, values: [] };
-    const send: SendStatement = (connection, callback) => connection.query(statement, callback);
     try {
-      const answer = await this.#run(send, this.deadlineMs);
-      return answer as { readonly [column: string]: unknown }[];
+      return (await this.#query(sql)) as { readonly [column: string]: unknown }[];
     } catch (error) {
       throw toTokenError(error, kind);
+    }
+  }
+
+  #query(sql: string): Promise<unknown> {
+    const statement = { ...this.#form, rowsAsArray: false, sql, values: [] };
+    return this.#run(
+      (connection, callback) => connection.query(statement, callback),
+      this.deadlineMs,
+    );
+  }
+
+  /**
+   * Runs a statement that changes the schema. Resolves to its failure, and whether the schema may be different
+   * now because another process changes it as well.
+   */
+  async change(
+    sql: string,
+    kind: TableKind,
+  ): Promise<{ readonly error: TokenError; readonly isRace: boolean } | undefined> {
+    try {
+      await this.#query(sql);
+      return undefined;
+    } catch (error) {
+      return { error: toTokenError(error, kind), isRace: RACES.has(errorNumber(error)) };
     }
   }
 
@@ -345,6 +366,8 @@ const LOCK_TIMEOUT = 1205;
  * of writes, and a change of the schema.
  */
 const ROLLED_BACK = new Set<number | undefined>([1213, 1020, 9007, 8028]);
+/** A table, a column or an index that exists already, and what a concurrent change of the schema ends with. */
+const RACES = new Set<number | undefined>([1050, 1060, 1061, 1205, ...ROLLED_BACK]);
 /** Errors that leave the connection usable. */
 const HARMLESS = new Set([...ROLLED_BACK, DUPLICATE, LOCK_TIMEOUT]);
 

@@ -1,4 +1,5 @@
-import { TokenError } from '../../errors.ts';
+import { storeUnavailable, TokenError } from '../../errors.ts';
+import { partOf } from '../shared/reasons.ts';
 import { nextUpgrade, readMark, type SchemaMark, type SchemaTable } from '../shared/schema-mark.ts';
 import { type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
 
@@ -23,6 +24,8 @@ export interface ColumnType {
 }
 
 const MIGRATION_DEADLINE_MS = 60_000;
+/** How often to look at a table again that another process changes meanwhile. */
+const MAX_RACES = 3;
 
 /**
  * Creates tables or brings them up to date, one after the other.
@@ -35,22 +38,48 @@ export async function migrateTables(
   tables: readonly Table[],
 ): Promise<void> {
   const session = new Session(readPool(pool), MIGRATION_DEADLINE_MS);
+  const [{ database } = { database: undefined }] = tables;
+  await refuseShards(session, database);
   for (const table of tables) await migrateTable(session, table);
 }
+
+/**
+ * A row with the primary key may be in any shard, so that none of them knows whether an id is taken.
+ *
+ * @throws {TokenError} `store_unavailable` for a keyspace of Vitess with several shards
+ */
+async function refuseShards(session: Session, database: string | undefined): Promise<void> {
+  const [server] = await session.query(
+    'SELECT VERSION() AS version, @@version_comment AS comment, DATABASE() AS name',
+  );
+  if (!/vitess/i.test(`${server?.['version']} ${server?.['comment']}`)) return;
+  // The name of a connection may go on with a shard and a kind of tablet, as in commerce:-80@primary.
+  const [keyspace = ''] = (database ?? String(server?.['name'])).split(/[:/@]/, 1);
+  const shards = (await session.query('SHOW VITESS_SHARDS')).flatMap((row) => Object.values(row));
+  if (shards.filter((shard) => String(shard).startsWith(`${keyspace}/`)).length < 2) return;
+  throw new TokenError('store_unavailable', SHARDED, { reason: 'unsupported' });
+}
+
+const SHARDED = 'these tables cannot change in one step here; use an unsharded keyspace';
 
 async function migrateTable(session: Session, table: Table): Promise<void> {
   const { create, fill, kind } = table;
   let state = await tableStateOf(session, table);
-  if (state === undefined) {
-    await session.query(create, kind);
-    // Another process may have created it meanwhile, perhaps in another version.
+  for (let races = 0; ; ) {
+    const step = state === undefined ? create : nextStep(state, table);
+    if (step === undefined) return;
+    const failure = await session.change(step, kind);
+    const before = state;
     state = await tableStateOf(session, table);
-    if (nextStep(state, table) === undefined) {
+    // Another process may have taken this step, so its failure says nothing.
+    if (state?.mark?.version === before?.mark?.version) {
+      races += 1;
+      if (failure?.isRace === false || races === MAX_RACES) {
+        throw failure?.error ?? storeUnavailable('busy', partOf(kind));
+      }
+    } else if (before === undefined && nextStep(state, table) === undefined) {
       for (const statement of fill) await session.query(statement, kind);
     }
-  }
-  for (let step = nextStep(state, table); step !== undefined; step = nextStep(state, table)) {
-    state = await upgraded(session, table, { step, from: state?.mark?.version });
   }
 }
 
@@ -87,19 +116,4 @@ function nextStep(state: TableState | undefined, table: Table): string | undefin
     'invalid_options',
     `the table ${name} is not one of tokenwright: its comment does not say "${kind.mark}"; choose another table`,
   );
-}
-
-async function upgraded(
-  session: Session,
-  table: Table,
-  { step, from }: { readonly step: string; readonly from: number | undefined },
-): Promise<TableState | undefined> {
-  const failure = await session.query(step, table.kind).then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-  const state = await tableStateOf(session, table);
-  // If another process was first, this one failed because the columns exist already.
-  if (failure !== undefined && state?.mark?.version === from) throw failure;
-  return state;
 }
