@@ -11,7 +11,7 @@ import { SqliteLeases } from '../../src/stores/sqlite/leases.ts';
 import { SqliteUsage } from '../../src/stores/sqlite/usage.ts';
 import { leaseContract, manualClock } from '../../src/testing/index.ts';
 import type { Clock } from '../../src/time/clock.ts';
-import { codeOf, SCOPE, setUp } from '../support.ts';
+import { codeOf, refusalOf, SCOPE, setUp } from '../support.ts';
 import { newFile, opened, PLACES } from './sqlite/handles.ts';
 
 /** In seconds. */
@@ -255,7 +255,10 @@ describe('leases in SQLite', () => {
   ])('refuses a database with %s', async (_, open) => {
     const file = newFile();
     await open(file);
-    expect(await codeOf(opened(new SqliteLeases(file)).take([want()]))).toBe('invalid_options');
+    expect(await refusalOf(opened(new SqliteLeases(file)).take([want()]))).toMatchObject({
+      code: 'store_unavailable',
+      details: { reason: 'not_opened' },
+    });
   });
 
   it('refuses a database of a later schema version', () => {

@@ -8,7 +8,7 @@ import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { SqliteUsage } from '../../src/stores/sqlite/usage.ts';
 import { manualClock, usageContract } from '../../src/testing/index.ts';
 import type { TokenId } from '../../src/token/record.ts';
-import { codeOf } from '../support.ts';
+import { codeOf, refusalOf } from '../support.ts';
 import { newFile, opened, PLACES } from './sqlite/handles.ts';
 
 const ID = 'one'.padEnd(22, 'x') as TokenId;
@@ -237,7 +237,10 @@ describe('usage in SQLite', () => {
     const file = newFile();
     await SqliteTokenStore.openFile(file).close();
 
-    expect(await codeOf(opened(new SqliteUsage(file)).since())).toBe('invalid_options');
+    expect(await refusalOf(opened(new SqliteUsage(file)).since())).toMatchObject({
+      code: 'store_unavailable',
+      details: { reason: 'not_opened' },
+    });
     expect(opened(SqliteTokenStore.openFile(file)).local).toBe(true);
   });
 
@@ -250,18 +253,18 @@ describe('usage in SQLite', () => {
   });
 
   it.each([
-    ['version 2, which this one cannot use', 2 * 65_536 + 2, 'invalid_options'],
+    ['version 2, which this one cannot use', 2 * 65_536 + 2, 'schema_newer'],
     ['version 2, which this one can use', 65_536 + 2, undefined],
-    ['a development version', 2, 'invalid_options'],
-  ])('opens a database of %s', async (_, mark, code) => {
+    ['a development version', 2, 'schema_older'],
+  ])('opens a database of %s', async (_, mark, reason) => {
     const file = newFile();
     await opened(new SqliteUsage(file)).since();
     const handle = opened(new DatabaseSync(file));
     handle.exec(`PRAGMA user_version = ${mark}`);
 
     const opening = opened(new SqliteUsage(file)).since();
-    if (code === undefined) expect(await opening).toBeInstanceOf(Date);
-    else expect(await codeOf(opening)).toBe(code);
+    if (reason === undefined) expect(await opening).toBeInstanceOf(Date);
+    else expect(await refusalOf(opening)).toMatchObject({ details: { reason } });
   });
 
   it('adds nothing of a batch if a part of it fails', async () => {

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { storeUnavailable } from '../../errors.ts';
+import { isTokenError, storeUnavailable, TokenError } from '../../errors.ts';
 import { guarded, isBusy, type OwnHandle, openFile, readNow, type SqliteHandle } from './client.ts';
 import { type Delayed, LockQueue, type QueuedTask, rejectAll } from './lock-queue.ts';
 import { areReplaced, filesBehind, filesReplaced, type OpenFiles } from './open-files.ts';
@@ -53,8 +53,8 @@ export class SideDatabase<Statements> {
   /**
    * Reads immediately. If a lock is in the way, retries by a timer.
    *
-   * @throws {TokenError} `store_unavailable`; `invalid_options` if the file holds something else;
-   * `store_corrupt` if the files were removed or replaced
+   * @throws {TokenError} `store_unavailable`, also if the file holds something else; `store_corrupt` if the
+   * files were removed or replaced
    */
   async read<Result>(
     work: (statements: Statements, handle: SqliteHandle) => Result,
@@ -71,8 +71,8 @@ export class SideDatabase<Statements> {
    * nothing, and resolves after the commit. If the host has a transaction open on the handle, the write
    * becomes part of that one, and resolves before its commit.
    *
-   * @throws {TokenError} `store_unavailable`; `invalid_options` if the file holds something else;
-   * `store_corrupt` if the files were removed or replaced, so that nobody else sees the write
+   * @throws {TokenError} `store_unavailable`, also if the file holds something else; `store_corrupt` if the
+   * files were removed or replaced, so that nobody else sees the write
    */
   async write<Result>(work: (statements: Statements) => Result): Promise<Result> {
     const { statements } = guarded(() => this.#open());
@@ -103,7 +103,7 @@ export class SideDatabase<Statements> {
       return { ...this.#over(own, path), own };
     } catch (error) {
       own.close();
-      throw error;
+      throw unusableFile(error);
     }
   }
 
@@ -158,4 +158,14 @@ export class SideDatabase<Statements> {
       // Some errors have already rolled back.
     }
   }
+}
+
+/**
+ * A file is opened by the first call that needs it, which cannot refuse an option: a database of something
+ * else, or of another version, is an outage of that call. The message still says what the file holds.
+ */
+function unusableFile(error: unknown): unknown {
+  if (!isTokenError(error) || error.code !== 'invalid_options') return error;
+  const { reason = 'not_opened' } = error.details ?? {};
+  return new TokenError('store_unavailable', error.message, { reason });
 }

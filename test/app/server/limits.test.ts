@@ -96,6 +96,18 @@ describe('serve', () => {
     );
   });
 
+  it('says at its start that it cannot count uses, not only at the first limited request', async () => {
+    const data = newFolder();
+    writeFileSync(join(data, 'leases.db'), 'not a database, but longer than a header'.repeat(9));
+    const service = await serve(['--data', data, ...CHECKED]);
+
+    expect(await check(service, await issue(service))).toBe(200);
+    const { stderr } = await service.stop();
+    expect(stderr).toMatch(
+      /tokens whose uses are limited are refused: SQLite in \S+leases\.db: \S+leases\.db is not an SQLite database: /,
+    );
+  });
+
   it.each(engines)('counts uses in %s without a separate migration', async (engine) => {
     const { flags } = newStore(engine);
     const service = await serve(['--data', newFolder(), ...flags, ...CHECKED]);

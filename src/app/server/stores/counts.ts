@@ -14,21 +14,39 @@ const NO_ID = '0'.repeat(22) as TokenId;
  * @throws {TokenError} that says why not
  */
 export async function probeUsage({ store, usage: { file } }: OpenStore): Promise<void> {
+  await withReasonOf(file, () => store.usage.read([NO_ID]));
+}
+
+/** An outage of counts in a file says what the file itself shows. */
+async function withReasonOf<Answer>(
+  file: string | undefined,
+  probe: () => Promise<Answer>,
+): Promise<Answer> {
   try {
-    await store.usage.read([NO_ID]);
+    return await probe();
   } catch (error) {
     const reason = file && fileReason(file, COUNTS_LOST);
     throw reason === undefined ? error : new StoreOutage(reason);
   }
 }
 
-/** Says why counts cannot be read, in one sentence; `undefined` if they can. Never rejects. */
-export async function usageFault(opened: OpenStore): Promise<string | undefined> {
+/** Says why counts of uses cannot be read, in one sentence; `undefined` if they can. Never rejects. */
+export function usageFault(opened: OpenStore): Promise<string | undefined> {
+  return faultOf(opened.usage.name, () => probeUsage(opened));
+}
+
+/** The same for the uses of limited tokens, if they are in a file of their own. */
+export async function leasesFault(opened: OpenStore): Promise<string | undefined> {
+  const { name, file } = opened.leases;
+  return file === undefined ? undefined : faultOf(name, () => probeLeases(opened));
+}
+
+async function faultOf(name: string, probe: () => Promise<void>): Promise<string | undefined> {
   try {
-    await probeUsage(opened);
+    await probe();
     return undefined;
   } catch (error) {
-    return `${opened.usage.name}: ${describeError(error)}`;
+    return `${name}: ${describeError(error)}`;
   }
 }
 
@@ -51,8 +69,8 @@ export async function usageToRead(
  *
  * @throws {TokenError} that says why not
  */
-export async function probeLeases({ store }: OpenStore): Promise<void> {
-  const found = await (store.leases.doctor?.() ?? doctor(store));
+export async function probeLeases({ store, leases: { file } }: OpenStore): Promise<void> {
+  const found = await withReasonOf(file, async () => store.leases.doctor?.() ?? doctor(store));
   const missing = found.find(({ code }) => code === 'leases_missing');
   if (missing !== undefined) throw new StoreOutage(missing.message);
 }

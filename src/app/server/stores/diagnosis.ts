@@ -45,7 +45,6 @@ export async function diagnosePart(
     await withDeadline(probe(opened), MAX_CONNECT_MS);
     return file && fileReason(file, COUNTS_LOST);
   } catch (error) {
-    const reason = file && fileReason(file, COUNTS_LOST);
-    return reason ?? (isTokenError(error) ? error.message : 'it does not answer in time');
+    return isTokenError(error) ? error.message : 'it does not answer in time';
   }
 }

@@ -5,7 +5,7 @@ import type { UsageStore } from '../../../ports/usage-store.ts';
 import { count } from '../../../text/wording.ts';
 import { theLog, warn } from '../logs/log.ts';
 import type { ServeSettings } from '../settings.ts';
-import { usageFault } from './counts.ts';
+import { leasesFault, usageFault } from './counts.ts';
 import { diagnose, diagnosePart } from './diagnosis.ts';
 import type { OpenStore, StoreTarget } from './open.ts';
 
@@ -35,6 +35,9 @@ export async function serviceStores(
     diagnose: () => diagnosePart('leases', target, opened),
     remark: 'tokens whose uses are limited are refused, and all others are verified',
   });
+  // A service without it still verifies all other tokens.
+  const fault = await leasesFault(opened);
+  if (fault !== undefined) warn(`tokens whose uses are limited are refused: ${fault}`);
   if (!(await isRecorded(settings, opened)))
     return { store, leases: store.leases, usage: undefined };
   reportDropped(usage.name);

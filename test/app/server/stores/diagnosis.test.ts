@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { usageFault } from '../../../../src/app/server/stores/counts.ts';
+import { leasesFault, usageFault } from '../../../../src/app/server/stores/counts.ts';
 import { diagnose, diagnosePart } from '../../../../src/app/server/stores/diagnosis.ts';
 import { type OpenStore, storeTarget } from '../../../../src/app/server/stores/open.ts';
 import { doctor } from '../../../../src/ports/token-store.ts';
@@ -45,7 +45,7 @@ const FAULTS: readonly (readonly [name: string, fault: (file: string) => void, r
 const FOUND: readonly (readonly [name: string, fault: (file: string) => void, reason: RegExp])[] = [
   ['text', (file) => writeFileSync(file, TEXT), / is not an SQLite database: /],
   ['a foreign database', withForeign, /holds something else than |has other tables/],
-  ['a folder', (file) => mkdirSync(file), /does not open: it has to be a file of its own/],
+  ['a folder', (file) => mkdirSync(file), /cannot be opened; it has to be a file of its own/],
 ];
 
 async function setUp() {
@@ -99,14 +99,24 @@ describe('the cause of an outage of leases.db', () => {
   });
 });
 
-describe('usage.db', () => {
+describe.each([
+  ['usage.db', usageFault],
+  ['leases.db', leasesFault],
+] as const)('%s', (name, faultIn) => {
   it.each(FOUND)('is not used if it was %s, and the warning says why', async (_, make, reason) => {
     const { data, opened } = await setUp();
-    make(join(data, 'usage.db'));
+    make(join(data, name));
 
-    const fault = await usageFault(opened);
+    const fault = await faultIn(opened);
 
-    expect(fault?.split('usage.db: ').slice(1).join()).toMatch(reason);
+    expect(fault?.split(`${name}: `).slice(1).join()).toMatch(reason);
+  });
+
+  it('is used if it is missing, and if it was used before', async () => {
+    const { opened } = await setUp();
+    expect(await faultIn(opened)).toBeUndefined();
+    await openAll(opened);
+    expect(await faultIn(opened)).toBeUndefined();
   });
 });
 
