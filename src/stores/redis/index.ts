@@ -314,7 +314,8 @@ export class RedisTokenStore implements EngineStore {
 
   /**
    * Listens on a connection of its own, and opens another one when that is lost. The servers of
-   * a cluster pass changes on to each other.
+   * a cluster pass changes on to each other. Resolves once it has heard itself, and rejects with the
+   * reason `pooler` if it has not after three seconds: something between may pass no messages on.
    */
   async watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe> {
     const listener = new ChangeListener(this.#driver, this.#keys.channel, onChange);

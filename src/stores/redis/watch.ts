@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { DeadlineError, storeUnavailable } from '../../errors.ts';
 import { notify } from '../../events.ts';
 import { withDeadline } from '../../time/deadline.ts';
 import { clearInterval, idleDelay, performance, setInterval } from '../../time/timers.ts';
@@ -8,6 +9,8 @@ import { type Driver, ignore } from './driver.ts';
 type OnChange = (ids: readonly TokenId[] | 'all') => void;
 
 const ECHO_MS = 1000;
+/** How many echoes may be missing before a new subscription counts as deaf. */
+const FIRST_ECHOES = 3;
 const SILENCE_MS = 2500;
 const OPEN_MS = 2000;
 const FIRST_PAUSE_MS = 50;
@@ -18,7 +21,8 @@ const LONGEST_PAUSE_MS = 1000;
  *
  * Every second it publishes a message to itself through the client of the host. That message has to
  * come back on the subscription. If it does not, the connection is dead without having been closed,
- * or its server has been dropped from the cluster.
+ * or its server has been dropped from the cluster. The first one has to come back before it starts: a
+ * proxy may accept a subscription and pass nothing on.
  */
 export class ChangeListener {
   readonly #driver: Driver;
@@ -27,6 +31,7 @@ export class ChangeListener {
   readonly #onChange: OnChange;
   #subscription: Subscription | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #onEcho: () => void = ignore;
   #isStopped = false;
 
   constructor(driver: Driver, channel: string, onChange: OnChange) {
@@ -36,8 +41,10 @@ export class ChangeListener {
     this.#onChange = onChange;
   }
 
+  /** @throws {TokenError} `store_unavailable`: `pooler` if it does not hear itself */
   async start(): Promise<void> {
     await this.#open();
+    await this.#hearEcho();
     this.#timer = setInterval(() => this.#checkEcho(), ECHO_MS);
     this.#timer.unref();
   }
@@ -63,6 +70,25 @@ export class ChangeListener {
     if (subscription.hasEnded) throw new Error('the subscription has ended');
   }
 
+  async #hearEcho(): Promise<void> {
+    for (let echo = 0; echo < FIRST_ECHOES; echo += 1) {
+      const heard = new Promise<void>((resolve) => {
+        this.#onEcho = resolve;
+      });
+      await this.#sendEcho();
+      try {
+        return await withDeadline(heard, ECHO_MS);
+      } catch (error) {
+        if (!(error instanceof DeadlineError)) throw error;
+      }
+    }
+    throw storeUnavailable('pooler');
+  }
+
+  #sendEcho(): Promise<unknown> {
+    return this.#driver.send(['publish', this.#echoChannel, '']);
+  }
+
   /** Any server will do: those of a cluster pass messages on to each other. */
   async #subscribe(subscription: Subscription): Promise<() => void> {
     const primaries = this.#driver.primaries();
@@ -73,6 +99,7 @@ export class ChangeListener {
       onMessage: (message, channel) => {
         subscription.heardAt = performance.now();
         if (channel === this.#channel) this.#report(message.split(' ') as TokenId[]);
+        else this.#onEcho();
       },
       onEnd: () => {
         subscription.hasEnded = true;
@@ -84,9 +111,7 @@ export class ChangeListener {
   #checkEcho(): void {
     if (this.#subscription === undefined) return;
     if (performance.now() - this.#subscription.heardAt > SILENCE_MS) this.#reopen();
-    else if (this.#driver.state === 'ready') {
-      this.#driver.send(['publish', this.#echoChannel, '']).catch(ignore);
-    }
+    else if (this.#driver.state === 'ready') this.#sendEcho().catch(ignore);
   }
 
   #reopen(): void {

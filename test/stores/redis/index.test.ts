@@ -959,6 +959,33 @@ describe.skipIf(!isInstalled('redis')).each(CLIENTS)(
       await vi.waitFor(async () => expect(await connectionsOf(admin)).toBe(before - 1), WITHIN);
     });
 
+    it('rejects if it does not hear itself, and leaves no connection open', async () => {
+      const { server } = await setUp();
+      const deaf = await ownServer();
+      const witness = ioredis(deaf.url);
+      const client = await connectTo(server.url);
+      // What it says is said elsewhere, as behind a proxy that passes no messages on.
+      const elsewhere = await connectTo(deaf.url);
+      Object.assign(client, { duplicate: elsewhere.duplicate.bind(elsewhere) });
+      const before = await connectionsOf(witness);
+
+      await expect(openOver(client, {}).watch(() => {})).rejects.toMatchObject({
+        code: 'store_unavailable',
+        details: { reason: 'pooler' },
+      });
+      await vi.waitFor(async () => expect(await connectionsOf(witness)).toBe(before), WITHIN);
+    });
+
+    it('rejects if its user may not publish', async () => {
+      const { server, admin } = await setUp();
+      await admin.call('acl', 'setuser', 'mute', 'on', 'nopass', '~*', '&*', '+@all', '-publish');
+      const url = server.url.replace('//', '//mute:any@');
+
+      await expect(openOver(await connectTo(url), {}).watch(() => {})).rejects.toMatchObject({
+        details: { reason: 'forbidden' },
+      });
+    });
+
     it('rejects if the server is down when it starts', async () => {
       const { server, other } = await setUp();
       await server.signal('SIGKILL');
@@ -1425,5 +1452,42 @@ describe.skipIf(loneUrl === undefined)('the clock of a Redis server', () => {
     });
 
     expect(await purgeByFastClock(openOver(client))).toEqual({ removed: TOKENS, left: 0 });
+  });
+});
+
+describe.skipIf(!isInstalled('redis'))('idle connections to Redis that are killed', () => {
+  const CAREFUL: readonly (readonly [string, (url: string) => Promise<RedisClient>])[] = [
+    ['ioredis', async (url) => ioredis(url, { maxRetriesPerRequest: 1 })],
+    ['node-redis', (url) => nodeRedis(url)],
+  ];
+
+  async function setUp(connectTo: (url: string) => Promise<RedisClient>) {
+    const server = await ownServer();
+    const store = openOver(await connectTo(server.url), {});
+    await store.insert(one);
+    const admin = ioredis(server.url);
+    const killAll = () => admin.call('client', 'kill', 'type', 'normal', 'skipme', 'yes');
+    return { store, killAll };
+  }
+
+  it.each(CAREFUL)('make no read fail: %s', async (_, connectTo) => {
+    const { store, killAll } = await setUp(connectTo);
+    for (let round = 0; round < 5; round += 1) {
+      expect(await killAll()).toBeGreaterThan(0);
+      const reads = Array.from({ length: 40 }, () => store.find([one.id]));
+      const answers = await Promise.allSettled(reads);
+      expect(answers.filter(({ status }) => status === 'rejected')).toEqual([]);
+    }
+  });
+
+  it('make a read fail if the driver may not repeat it (the control)', async () => {
+    const server = await ownServer();
+    const client = ioredis(server.url, { maxRetriesPerRequest: 0 });
+    const store = openOver(client, {});
+    await store.insert(one);
+    const reading = store.find([one.id]);
+    client.stream.destroy();
+
+    await expect(reading).rejects.toMatchObject({ details: { reason: 'unreachable' } });
   });
 });
