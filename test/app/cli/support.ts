@@ -52,7 +52,10 @@ export function newFolder(): string {
 /** A service on the store and the keys of a data folder, set up like serve. */
 export function serviceOn(
   data: string,
-  options: Pick<TokenServiceOptions, 'reveal' | 'foreign'> = {},
+  options: Pick<TokenServiceOptions, 'reveal' | 'foreign'> & {
+    readonly limits?: true;
+    readonly usage?: true;
+  } = {},
 ): TokenService {
   const store = SqliteTokenStore.open(data);
   const tokens = new TokenService({ store, keys: loadKeys(data), prefix: 'tw', ...options });

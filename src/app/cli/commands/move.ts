@@ -1,9 +1,15 @@
-import { realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { stepsOf } from '../../../records/steps.ts';
 import { count } from '../../../text/wording.ts';
-import { readSettings, readVariable, STORE_SETTINGS } from '../../server/settings.ts';
+import {
+  readSettings,
+  readVariable,
+  STORE_SETTINGS,
+  type StoreSettings,
+} from '../../server/settings.ts';
 import { backUp } from '../../server/stores/backup.ts';
+import { backupCommand } from '../../server/stores/backup-command.ts';
 import {
   type Compared,
   type Copied,
@@ -11,26 +17,21 @@ import {
   copyRecords,
 } from '../../server/stores/copy.ts';
 import {
+  type OpenStore,
   requireSqlite,
   type StoreTarget,
   storeTarget,
   withCopyTarget,
   withStore,
 } from '../../server/stores/open.ts';
-import { type EngineName, parseStoreUrl } from '../../server/stores/url.ts';
+import { parseStoreUrl } from '../../server/stores/url.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
 import { type Command, command, type Outcome } from '../command.ts';
 import { type Progress, progressOn } from '../progress.ts';
+import { STORE_FLAGS } from './store-flags.ts';
 
 const BACKUP_NOTE =
-  'The keys are not in it: keep a copy of keys.json in another place. Without the same keys, no token of the backup is accepted. Nor is usage.db, the counts of uses, which no token needs.';
-
-const OTHER_TOOLS: Readonly<Record<EngineName, string>> = {
-  postgres: 'pg_dump --table=tokenwright_tokens',
-  mysql: 'mysqldump --single-transaction, or mariadb-dump',
-  redis: 'BGSAVE, and keep a copy of the file that it writes',
-  redisCluster: 'BGSAVE on each primary, and keep copies of the files that it writes',
-};
+  'The keys are not in it: keep a copy of keys.json in another place. Without the same keys, no token of the backup is accepted.';
 
 const STORE_FAULT = 'a store cannot be used, or its driver is not installed';
 
@@ -38,40 +39,31 @@ const STORE_FAULT = 'a store cannot be used, or its driver is not installed';
 export const MOVE_COMMANDS: readonly Command[] = [
   command({
     name: 'backup',
-    operands: ['FILE'],
-    summary: 'copies the SQLite file of the tokens, while the service runs',
-    about: `The copy is as the file was at one instant. It is checked, on disk, and for its owner only. It
-never replaces a file. To restore it, stop the service, remove tokens.db, tokens.db-wal and
-tokens.db-shm, and put the copy in the place of tokens.db. Databases with a server have tools of
-their own.`,
-    flags: {
-      store: {
-        type: 'string',
-        value: 'URL',
-        help: 'sqlite:FILE, another file than the one of the data; or TOKENWRIGHT_STORE',
-      },
-      data: {
-        type: 'string',
-        value: 'FOLDER',
-        help: 'the folder of the SQLite file; default ./data',
-      },
+    operands: ['FOLDER'],
+    summary: 'copies the SQLite files, while the service runs',
+    about: `It makes the folder, with copies of tokens.db, usage.db and leases.db: the tokens, the counts of
+their uses, and those of limited tokens. Each is as it was at one instant, is checked, on disk, and for its owner
+only. It never replaces anything. To restore it, stop the service, remove these files and those that begin with
+their names, and put the copies in their place. A database with a server has a tool of its own: for one, it prints
+the command, which ends with 3 because there is no backup yet.`,
+    flags: STORE_FLAGS,
+    json: '{ folder, files, records }; { command } for a database with a server',
+    exits: {
+      0: 'the backup is made',
+      1: 'it is not, and nothing is left of it',
+      3: 'the printed command makes it',
     },
-    json: '{ file, records }',
-    exits: { 0: 'the backup is made', 1: 'it is not, and nothing is left of it' },
     example: {
-      call: 'backup monday.db',
-      output: 'wrote 2 records from SQLite in data/tokens.db to monday.db',
+      call: 'backup monday',
+      output: 'wrote 2 records from SQLite in data/tokens.db to monday',
     },
-    async run([file = ''], flags) {
+    async run([folder = ''], flags) {
       const settings = readSettings(STORE_SETTINGS, flags);
-      const target = storeTarget({ ...settings, tables: undefined });
-      if (target.file === undefined) throw usageError(otherTools(settings.store));
-      const source = target.file;
+      const target = storeTarget(settings);
+      if (target.file === undefined) return serverBackup(settings, folder);
       requireSqlite();
       // Opens the store first: it says what is wrong with a file, and takes over an unfinished log.
-      const records = await withStore(target, () => backUp(source, file));
-      const text = `wrote ${count(records, 'record')} from ${target.name} to ${file}`;
-      return { text, json: { file, records }, notes: BACKUP_NOTE };
+      return withStore(target, (opened) => backedUp(target, opened, folder));
     },
   }),
   command({
@@ -224,7 +216,32 @@ function differenceOf({ missing, different }: Compared, conflicts: number): stri
     : what;
 }
 
-function otherTools(url = ''): string {
-  const { engine, name } = parseStoreUrl(url);
-  return `${name} is backed up with the tools of its server: ${OTHER_TOOLS[engine]}. Or copy the tokens to an SQLite file: tokenwright copy --to FILE`;
+/** Copies the files of a store into a folder. The counts come last: they know all uses of the copied tokens. */
+async function backedUp(
+  { file, name }: StoreTarget,
+  { usage, leases }: OpenStore,
+  folder: string,
+): Promise<Outcome> {
+  const all = [
+    { file, name: 'tokens.db' },
+    { file: usage.file, name: 'usage.db' },
+    { file: leases.file, name: 'leases.db' },
+  ] as const;
+  const files = all.flatMap(({ file: path, name: kept }) =>
+    path !== undefined && existsSync(path) ? [{ file: path, name: kept }] : [],
+  );
+  const records = await backUp(files, folder);
+  const text = `wrote ${count(records, 'record')} from ${name} to ${folder}`;
+  return {
+    text,
+    json: { folder, files: files.map((each) => each.name), records },
+    notes: BACKUP_NOTE,
+  };
+}
+
+function serverBackup({ store = '', tables }: StoreSettings, folder: string): Outcome {
+  const address = parseStoreUrl(store);
+  const command = backupCommand(address, { tables, folder });
+  const notes = `${address.name} is backed up with the tool of its server, by this command; add the user and the password as it takes them. ${BACKUP_NOTE}`;
+  return { text: command, json: { command }, notes, isNegative: true };
 }

@@ -78,7 +78,7 @@ const FOLDER_FAULTS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * The path of a temporary file, beside the file that it is to become. The name tells which process
+ * The path of a temporary file or folder, beside what it is to become. The name tells which process
  * writes it, so that drafts of a process that was killed can be removed: this does it.
  */
 export function draftOf(path: string): string {
@@ -88,8 +88,7 @@ export function draftOf(path: string): string {
 
 /** Each container has a name and process ids of its own. */
 const MACHINE = createHash('sha256').update(hostname()).digest('hex').slice(0, 8);
-/** SQLite has a journal beside a file that it writes. */
-const DRAFT_END = /^\.([0-9a-f]{8})-(\d{1,10})-[0-9a-f]{8}(?:-journal)?$/;
+const DRAFT_END = /^\.([0-9a-f]{8})-(\d{1,10})-[0-9a-f]{8}$/;
 /** For drafts of other machines, of whose processes nothing is known: longer than any write takes. */
 const LEFT_MS = 12 * 3_600_000;
 
@@ -100,7 +99,8 @@ function removeLeftDrafts(path: string): void {
     const [, machine, pid] = DRAFT_END.exec(name.slice(start.length)) ?? [];
     if (machine === undefined || !name.startsWith(start)) continue;
     const draft = join(folder, name);
-    if (isLeft(draft, { machine, pid: Number(pid) })) rmSync(draft, { force: true });
+    if (isLeft(draft, { machine, pid: Number(pid) }))
+      rmSync(draft, { recursive: true, force: true });
   }
 }
 
@@ -118,7 +118,7 @@ function isLeft(
   { machine, pid }: { readonly machine: string; readonly pid: number },
 ): boolean {
   const found = lstatSync(draft, { throwIfNoEntry: false });
-  if (found?.isFile() !== true) return false;
+  if (found === undefined || !(found.isFile() || found.isDirectory())) return false;
   if (machine !== MACHINE) return systemClock.now().getTime() - found.mtimeMs > LEFT_MS;
   // Of an earlier process with the same id: in a container, many have the id 1.
   if (pid === process.pid) return found.mtimeMs < performance.timeOrigin;

@@ -1,37 +1,55 @@
 import { once } from 'node:events';
-import { closeSync, existsSync, linkSync, openSync, rmSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { inputError } from '../../terminal/errors.ts';
 import { draftOf, fsyncPath, notWritten, OWNER_ONLY } from '../files/private-file.ts';
 
+/** A file of a store, and its name in a backup. */
+export interface BackedUp {
+  readonly file: string;
+  readonly name: 'tokens.db' | 'usage.db' | 'leases.db';
+}
+
 /**
- * Copies an SQLite file while others use it, as it was at one instant. The copy appears whole,
- * under a name that nothing had, for its owner only, and is on disk when this resolves. If the process is
- * interrupted, nothing is left of it; after a `kill -9`, the next backup of that name removes the rest.
+ * Copies SQLite files into a new folder while others use them, each as it was at one instant. The folder
+ * appears whole, under a name that nothing had, for its owner only, and is on disk when this resolves. If the
+ * process is interrupted, nothing is left of it; after a `kill -9`, the next backup of that name removes the rest.
  *
- * @returns how many records it holds
- * @throws {CliError} if the name is taken, or the copy cannot be written or read
+ * @returns how many records of tokens it holds
+ * @throws {CliError} if the name is taken, or a copy cannot be written or read
  */
-export async function backUp(file: string, backup: string): Promise<number> {
-  const draft = draftOf(backup);
+export async function backUp(files: readonly BackedUp[], backup: string): Promise<number> {
+  const folder = resolve(backup);
+  const draft = draftOf(folder);
   const finish = removeWhenEnded(draft);
   try {
-    // Checked early, since a copy may take long. The link refuses a name that was taken since.
-    if (existsSync(backup)) throw inputError(taken(backup));
-    // SQLite accepts an empty file as the target. One that it makes itself could be read by others.
-    closeSync(openSync(draft, 'wx', OWNER_ONLY));
-    const { check, count } = await copied(resolve(file), resolve(draft));
-    if (check !== 'ok') throw inputError(DAMAGED);
+    // Checked early, since a copy may take long. Renaming refuses a folder that was made since.
+    if (existsSync(folder)) throw inputError(taken(backup));
+    mkdirSync(draft, { mode: 0o700 });
+    let records = 0;
+    for (const { file, name } of files) records += await copyTo(join(draft, name), file, backup);
     fsyncPath(draft);
-    linkSync(draft, backup);
-    fsyncPath(dirname(resolve(backup)));
-    return count;
+    renameSync(draft, folder);
+    fsyncPath(dirname(folder));
+    return records;
   } catch (error) {
-    throw backupFailure(error, { file, backup });
+    throw backupFailure(error, backup);
   } finally {
     finish();
   }
+}
+
+/** Returns how many records of tokens the copy holds. */
+async function copyTo(copy: string, file: string, backup: string): Promise<number> {
+  // SQLite accepts an empty file as the target. One that it makes itself could be read by others.
+  closeSync(openSync(copy, 'wx', OWNER_ONLY));
+  const { check, count } = await copied(resolve(file), copy).catch((error: unknown) => {
+    throw isOfSqlite(error) ? inputError(notCopied(file, backup)) : error;
+  });
+  if (check !== 'ok') throw inputError(damaged(file));
+  fsyncPath(copy);
+  return count;
 }
 
 const BUSY_MS = 5000;
@@ -40,6 +58,7 @@ const BUSY_MS = 5000;
 interface Copied {
   /** The answer of `quick_check`. */
   readonly check: string;
+  /** How many records of tokens it holds. */
   readonly count: number;
 }
 
@@ -66,7 +85,8 @@ source.prepare('VACUUM INTO ?').run(draft);
 source.close();
 const copy = new DatabaseSync(draft, { readOnly: true });
 const check = copy.prepare('PRAGMA quick_check(1)').get().quick_check;
-const count = copy.prepare('SELECT count(*) AS count FROM tokens').get().count;
+const isOfTokens = copy.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'tokens'").get() !== undefined;
+const count = isOfTokens ? copy.prepare('SELECT count(*) AS count FROM tokens').get().count : 0;
 copy.close();
 parentPort.postMessage({ check, count });
 `;
@@ -77,7 +97,7 @@ const ENDINGS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 function removeWhenEnded(draft: string): () => void {
   const finish = () => {
     for (const signal of ENDINGS) process.off(signal, end);
-    for (const path of [draft, `${draft}-journal`]) rmSync(path, { force: true });
+    rmSync(draft, { recursive: true, force: true });
   };
   const end = (signal: NodeJS.Signals, number: number) => {
     finish();
@@ -94,21 +114,23 @@ function taken(backup: string): string {
   return `${backup} already exists, and a backup overwrites nothing: choose another name`;
 }
 
-const DAMAGED =
-  'the file of the tokens is damaged, and no backup was made: tokenwright doctor --full tells more';
+function damaged(file: string): string {
+  return `${file} is damaged, and no backup was made: tokenwright doctor --full tells more`;
+}
 
-/** Turns errors of the system and of SQLite into messages for people. */
-function backupFailure(
-  error: unknown,
-  { file, backup }: { readonly file: string; readonly backup: string },
-): unknown {
-  const { code = '', syscall } = error as NodeJS.ErrnoException;
-  if (code === 'EEXIST') {
-    return inputError(taken(backup));
-  }
-  if (syscall !== undefined) return notWritten(backup, code);
-  if (code !== 'ERR_SQLITE_ERROR') return error;
-  return inputError(
-    `${file} cannot be copied to ${backup}: it is not an SQLite file of tokens, is damaged or locked, or the disk is full`,
-  );
+function notCopied(file: string, backup: string): string {
+  return `${file} cannot be copied to ${backup}: it is not an SQLite file of tokenwright, is damaged or locked, or the disk is full`;
+}
+
+function isOfSqlite(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'ERR_SQLITE_ERROR';
+}
+
+const TAKEN = new Set<string | undefined>(['EEXIST', 'ENOTEMPTY', 'ENOTDIR']);
+
+/** Turns errors of the system into messages for people. */
+function backupFailure(error: unknown, backup: string): unknown {
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  if (syscall === 'rename' && TAKEN.has(code)) return inputError(taken(backup));
+  return syscall === undefined ? error : notWritten(backup, code);
 }

@@ -1,4 +1,6 @@
 import {
+  cpSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   statSync,
@@ -50,7 +52,7 @@ describe('backup', () => {
       return body.token as string;
     };
     const kept = await issue();
-    const backup = join(newFolder(), 'monday.db');
+    const backup = join(newFolder(), 'monday');
 
     // Tokens are issued while the copy is made.
     const [made, ...more] = await Promise.all([
@@ -58,16 +60,14 @@ describe('backup', () => {
       ...range(20).map(issue),
     ]);
     await service.stop();
-    writeFileSync(join(elsewhere, 'tokens.db'), readFileSync(backup));
+    cpSync(backup, elsewhere, { recursive: true });
     writeFileSync(join(elsewhere, 'keys.json'), readFileSync(join(data, 'keys.json')), {
       mode: 0o600,
     });
     const restored = serviceOn(elsewhere);
 
     expect(made).toMatchObject({ code: 0 });
-    expect(made.stdout).toMatch(
-      /^wrote \d+ records? from SQLite in .*tokens\.db to .*monday\.db\n$/,
-    );
+    expect(made.stdout).toMatch(/^wrote \d+ records? from SQLite in .*tokens\.db to .*monday\n$/);
     expect(made.stderr).toContain('keep a copy of keys.json in another place');
     expect(await restored.verify(kept, { scope: SERVED })).toMatchObject({ ok: true });
     expect(more).toHaveLength(20);
@@ -81,17 +81,50 @@ describe('backup', () => {
     expect(await others.verify(kept, { scope: SERVED })).toMatchObject({ ok: false });
   });
 
-  it('copies all records to a file for its owner only, and reports their number', async () => {
+  it('lets the uses of limited tokens and the counts of all go on after a restore', async () => {
+    const { data, folder } = await withTokens(1);
+    const limited = serviceOn(data, { limits: true, usage: true });
+    const { id, value } = await limited.issue({
+      ...{ account: 'ada', scopes: [SCOPE] },
+      limits: { uses: 5 },
+    });
+    const accepted = async (service: TokenService, tries: number) => {
+      let all = 0;
+      for (const _ of range(tries))
+        all += Number((await service.verify(value, { scope: SCOPE })).ok);
+      return all;
+    };
+    expect(await accepted(limited, 3)).toBe(3);
+    await limited.close();
+    const backup = join(folder, 'b');
+
+    const { json } = await outcomeOf(['backup', backup, '--data', data]);
+    cpSync(join(data, 'keys.json'), join(backup, 'keys.json'));
+    const restored = serviceOn(backup, { limits: true, usage: true });
+
+    expect(json.files).toEqual(['tokens.db', 'usage.db', 'leases.db']);
+    expect(await accepted(restored, 5)).toBe(2);
+    expect(await restored.usage('ada', id)).toMatchObject({ uses: expect.any(Number) });
+    // Control: without the counts, all uses would be there again.
+    const without = newFolder();
+    for (const name of ['tokens.db', 'keys.json']) cpSync(join(backup, name), join(without, name));
+    expect(await accepted(serviceOn(without, { limits: true }), 6)).toBe(5);
+  });
+
+  it('copies all records to a folder for its owner only, and reports their number', async () => {
     const { data, folder } = await withTokens(3);
-    const backup = join(folder, 'b.db');
+    const backup = join(folder, 'b');
 
     const { text, json } = await outcomeOf(['backup', backup, '--data', data]);
 
     expect(text).toBe(`wrote 3 records from SQLite in ${join(data, 'tokens.db')} to ${backup}`);
-    expect(json).toEqual({ file: backup, records: 3 });
-    expect(statSync(backup).mode & 0o777).toBe(0o600);
-    expect(readdirSync(folder).sort()).toEqual(['b.db', 'data']);
-    expect(await recordsIn(backup)).toEqual(await recordsIn(join(data, 'tokens.db')));
+    expect(json).toEqual({ folder: backup, files: ['tokens.db', 'usage.db'], records: 3 });
+    expect(statSync(backup).mode & 0o777).toBe(0o700);
+    expect(statSync(join(backup, 'tokens.db')).mode & 0o777).toBe(0o600);
+    expect(readdirSync(folder).sort()).toEqual(['b', 'data']);
+    expect(await recordsIn(join(backup, 'tokens.db'))).toEqual(
+      await recordsIn(join(data, 'tokens.db')),
+    );
   });
 
   it('leaves out uncommitted changes, and does not wait for the writer', async () => {
@@ -99,29 +132,44 @@ describe('backup', () => {
     const writer = new DatabaseSync(join(data, 'tokens.db'));
     writer.exec('BEGIN IMMEDIATE; DELETE FROM tokens');
 
-    const { json } = await outcomeOf(['backup', join(folder, 'b.db'), '--data', data]);
+    const { json } = await outcomeOf(['backup', join(folder, 'b'), '--data', data]);
     writer.exec('COMMIT');
     writer.close();
-    const after = await outcomeOf(['backup', join(folder, 'c.db'), '--data', data]);
+    const after = await outcomeOf(['backup', join(folder, 'c'), '--data', data]);
 
     expect([json.records, after.json.records]).toEqual([2, 0]);
   });
 
   it('overwrites nothing, and leaves no file behind if it fails', async () => {
     const { data, folder } = await withTokens(1);
-    const taken = join(folder, 'taken.db');
+    const [taken, full] = [join(folder, 'taken'), join(folder, 'full')];
     writeFileSync(taken, 'precious');
-    const backup = (file: string) => run(['backup', file, '--data', data]);
+    mkdirSync(full);
+    const backup = (name: string) => run(['backup', name, '--data', data]);
 
-    const refused = await backup(taken);
-    const nowhere = await backup(join(folder, 'no', 'b.db'));
+    const nowhere = await backup(join(folder, 'no', 'b'));
+    for (const name of [taken, full, data]) {
+      const refused = await backup(name);
+      expect(refused).toMatchObject({ code: 1, stdout: '' });
+      expect(refused.stderr).toContain('already exists, and a backup overwrites nothing');
+    }
 
-    expect(refused).toMatchObject({ code: 1, stdout: '' });
-    expect(refused.stderr).toContain('already exists, and a backup overwrites nothing');
     expect(readFileSync(taken, 'utf8')).toBe('precious');
+    expect(readdirSync(full)).toEqual([]);
     expect(nowhere).toMatchObject({ code: 1, stdout: '' });
     expect(nowhere.stderr).toContain('cannot be written (ENOENT): its folder must exist');
-    expect(readdirSync(folder).sort()).toEqual(['data', 'taken.db']);
+    expect(readdirSync(folder).sort()).toEqual(['data', 'full', 'taken']);
+  });
+
+  it('names the file that cannot be copied, and leaves nothing behind', async () => {
+    const { data, folder } = await withTokens(1);
+    writeFileSync(join(data, 'leases.db'), 'no database '.repeat(1000));
+
+    const refused = await run(['backup', join(folder, 'b'), '--data', data]);
+
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toContain(`${join(data, 'leases.db')} cannot be copied to`);
+    expect(readdirSync(folder)).toEqual(['data']);
   });
 
   it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
@@ -129,7 +177,7 @@ describe('backup', () => {
     async (signal) => {
       const { data, folder } = await withTokens(1);
       enlarge(join(data, 'tokens.db'));
-      const { child, ended } = start(['backup', join(folder, 'b.db'), '--data', data]);
+      const { child, ended } = start(['backup', join(folder, 'b'), '--data', data]);
       await draftIn(folder);
 
       child.kill(signal);
@@ -143,62 +191,116 @@ describe('backup', () => {
   it('removes what a killed one has left, and nothing else', async () => {
     const { data, folder } = await withTokens(1);
     enlarge(join(data, 'tokens.db'));
-    const killed = start(['backup', join(folder, 'b.db'), '--data', data]);
+    const killed = start(['backup', join(folder, 'b'), '--data', data]);
     const left = await draftIn(folder);
     killed.child.kill('SIGKILL');
     await killed.ended;
     // Control: nobody else could remove it.
     expect(readdirSync(folder)).toContain(left);
-    const [, machine = ''] = /^b\.db\.([0-9a-f]{8})-/.exec(left) ?? [];
+    const [, machine = ''] = /^b\.([0-9a-f]{8})-/.exec(left) ?? [];
     const other = machine.startsWith('0') ? '1'.repeat(8) : '0'.repeat(8);
     const kept = [
-      `b.db.${machine}-${process.ppid}-00000000`,
-      `b.db.${machine}-${process.pid}-00000000`,
-      `b.db.${other}-1-00000000`,
-      `c.db.${machine}-${killed.child.pid}-00000000`,
-      `b.db.${machine}-${killed.child.pid}-00000000.old`,
-      'b.db.0123456789ab',
+      `b.${machine}-${process.ppid}-00000000`,
+      `b.${machine}-${process.pid}-00000000`,
+      `b.${other}-1-00000000`,
+      `c.${machine}-${killed.child.pid}-00000000`,
+      `b.${machine}-${killed.child.pid}-00000000.old`,
+      'b.0123456789ab',
     ];
     for (const name of kept) writeFileSync(join(folder, name), '');
-    const linked = `b.db.${machine}-${killed.child.pid}-11111111`;
+    const linked = `b.${machine}-${killed.child.pid}-11111111`;
     symlinkSync(join(data, 'tokens.db'), join(folder, linked));
-    const old = `b.db.${other}-1-11111111`;
+    const old = `b.${other}-1-11111111`;
     writeFileSync(join(folder, old), '');
     utimesSync(join(folder, old), 0, 0);
-    writeFileSync(join(folder, `${left}-journal`), '');
 
-    await outcomeOf(['backup', join(folder, 'b.db'), '--data', data]);
+    await outcomeOf(['backup', join(folder, 'b'), '--data', data]);
 
-    expect(readdirSync(folder).sort()).toEqual([...kept, linked, 'b.db', 'data'].sort());
+    expect(readdirSync(folder).sort()).toEqual([...kept, linked, 'b', 'data'].sort());
     expect(await recordsIn(join(data, 'tokens.db'))).toHaveLength(1);
   });
 
   it('may be made several times at once', async () => {
     const { data, folder } = await withTokens(1);
-    const backup = () => outcomeOf(['backup', join(folder, 'b.db'), '--data', data]);
+    const backup = () => outcomeOf(['backup', join(folder, 'b'), '--data', data]);
 
     const ends = await Promise.allSettled([backup(), backup(), backup()]);
 
     expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-    expect(readdirSync(folder).sort()).toEqual(['b.db', 'data']);
+    expect(readdirSync(folder).sort()).toEqual(['b', 'data']);
   });
 
   it.each([
-    ['postgres://ada:canary@db.internal/acme', 'pg_dump --table=tokenwright_tokens'],
-    ['mysql://ada:canary@db.internal/acme', 'mysqldump --single-transaction'],
-    ['redis://ada:canary@db.internal', 'BGSAVE'],
-    ['redis+cluster://ada:canary@db.internal', 'BGSAVE on each primary'],
-  ])('names the backup tool of the server for %s', async (store, tool) => {
-    const refused = await run(['backup', join(newFolder(), 'b.db'), '--store', store]);
+    [
+      'postgres://ada:canary@db.internal/acme',
+      undefined,
+      "pg_dump --table='tokenwright_*' --file=b/tokenwright.sql --host=db.internal --port=5432 acme",
+    ],
+    [
+      'postgres://ada:canary@[::1]:99/acme',
+      'Auth.own',
+      `pg_dump --table='"Auth"."own_"*' --file=b/tokenwright.sql --host=::1 --port=99 acme`,
+    ],
+    [
+      'mysql://ada:canary@db.internal/acme',
+      undefined,
+      'mysqldump --single-transaction --result-file=b/tokenwright.sql --host=db.internal --port=3306 acme tokenwright_tokens tokenwright_usage tokenwright_leases',
+    ],
+    [
+      'mariadb://ada:canary@db.internal/acme',
+      'auth.own',
+      'mysqldump --single-transaction --result-file=b/tokenwright.sql --host=db.internal --port=3306 auth own_tokens own_usage own_leases',
+    ],
+    [
+      'redis://ada:canary@db.internal',
+      undefined,
+      'redis-cli -h db.internal -p 6379 --rdb b/tokenwright.rdb',
+    ],
+    [
+      'redis+cluster://ada:canary@db1:7000,db2:7001',
+      undefined,
+      'redis-cli --cluster backup db1:7000 b',
+    ],
+  ])('prints the command of the server for %s, with tables %s', async (store, tables, command) => {
+    const flags = ['--store', store, ...(tables === undefined ? [] : ['--tables', tables])];
+    const printed = await run(['backup', 'b', ...flags]);
 
-    expect(refused).toMatchObject({ code: 2, stdout: '' });
-    expect(refused.stderr).toContain(tool);
-    expect(refused.stderr).not.toContain('canary');
+    expect(printed).toMatchObject({ code: 3, stdout: `mkdir -p b && ${command}\n` });
+    expect(printed.stderr).toContain('add the user and the password');
+    expect(`${printed.stdout}${printed.stderr}`).not.toMatch(/canary|ada/);
+  });
+
+  it('prints a command that is one word where a name has spaces', async () => {
+    const store = 'mysql://db.internal/acme';
+    const { stdout } = await run(['backup', "ada's", '--store', store, '--json']);
+    expect(JSON.parse(stdout).command).toContain(`mkdir -p 'ada'\\''s' && mysqldump`);
   });
 
   it.each([
-    [[], 2, '<FILE> is missing'],
-    [['b.db', '--data', '/nowhere'], 1, 'there is no file /nowhere/tokens.db'],
+    ['postgres', ['-U', 'tokenwright']],
+    ['mariadb', ['-u', 'tokenwright']],
+    ['redis', []],
+  ] as const)('prints a command that backs up %s', async (engine, login) => {
+    if (!engines.includes(engine)) return;
+    const { flags, url } = newStore(engine);
+    await run(['migrate', ...flags]);
+    const folder = join(newFolder(), 'b');
+    const { json } = await outcomeOf(['backup', folder, ...flags]);
+
+    const [make, tool = ''] = String(json.command).split(' && ');
+    const [program, ...rest] = tool.split(' ');
+    await runInShell([make, [program, ...login, ...rest].join(' ')].join(' && '), folder);
+
+    const [file = ''] = readdirSync(folder);
+    const text = readFileSync(join(folder, file), 'latin1');
+    const expected = engine === 'redis' ? ['REDIS'] : ['_tokens', '_usage', '_leases'];
+    for (const part of expected) expect(text).toContain(part);
+    expect(url).toBeDefined();
+  });
+
+  it.each([
+    [[], 2, '<FOLDER> is missing'],
+    [['b', '--data', '/nowhere'], 1, 'there is no file /nowhere/tokens.db'],
   ])('refuses %j', async (words, code, message) => {
     const refused = await run(['backup', ...words]);
     expect(refused).toMatchObject({ code, stdout: '' });
@@ -207,7 +309,7 @@ describe('backup', () => {
 
   it('names the Node.js version to use if there is no node:sqlite', async () => {
     const { data, folder } = await withTokens(1);
-    const refused = await run(['backup', join(folder, 'b.db'), '--data', data], {
+    const refused = await run(['backup', join(folder, 'b'), '--data', data], {
       NODE_OPTIONS: '--no-experimental-sqlite',
     });
     expect(refused).toMatchObject({ code: 1, stdout: '' });
@@ -229,10 +331,10 @@ function enlarge(file: string): void {
   database.close();
 }
 
-/** Waits for the draft of a backup `b.db`, and returns its name. */
+/** Waits for the draft of a backup `b`, and returns its name. */
 async function draftIn(folder: string): Promise<string> {
   for (;;) {
-    const draft = readdirSync(folder).find((name) => name.startsWith('b.db.'));
+    const draft = readdirSync(folder).find((name) => name.startsWith('b.'));
     if (draft !== undefined) return draft;
     await new Promise(setImmediate);
   }

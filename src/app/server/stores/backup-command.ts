@@ -1,0 +1,51 @@
+import type { Address, EngineName } from './url.ts';
+
+/** Where tokens are, as the tools of a server take it. */
+interface Place {
+  readonly host: string;
+  readonly port: number | undefined;
+  readonly database: string;
+  /** What the names of the tables begin with. */
+  readonly tables: string;
+}
+
+/**
+ * The command of a shell that backs up the tokens of a database and all counts into a folder. It has neither user
+ * nor password.
+ */
+export function backupCommand(
+  { engine, hosts: [first], database }: Address,
+  {
+    tables = 'tokenwright',
+    folder,
+  }: { readonly tables?: string | undefined; readonly folder: string },
+): string {
+  const host = (first?.host ?? '').replaceAll(/^\[|\]$/g, '');
+  const place = { host, port: first?.port, database: decodeURIComponent(database), tables };
+  return `mkdir -p ${word(folder)} && ${COMMANDS[engine](place, folder)}`;
+}
+
+const COMMANDS: Readonly<Record<EngineName, (place: Place, folder: string) => string>> = {
+  postgres: ({ host, port = 5432, database, tables }, folder) => {
+    // Without quotes of its own, pg_dump reads names in lower case.
+    const pattern =
+      tables === tables.toLowerCase() ? `${tables}_*` : `"${tables.replace('.', '"."')}_"*`;
+    const file = word(`${folder}/tokenwright.sql`);
+    return `pg_dump --table=${word(pattern)} --file=${file} --host=${word(host)} --port=${port} ${word(database)}`;
+  },
+  mysql: ({ host, port = 3306, database, tables }, folder) => {
+    const [base, own = database] = tables.split('.').reverse();
+    const names = ['tokens', 'usage', 'leases'].map((part) => word(`${base}_${part}`)).join(' ');
+    const file = word(`${folder}/tokenwright.sql`);
+    return `mysqldump --single-transaction --result-file=${file} --host=${word(host)} --port=${port} ${word(own)} ${names}`;
+  },
+  redis: ({ host, port = 6379 }, folder) =>
+    `redis-cli -h ${word(host)} -p ${port} --rdb ${word(`${folder}/tokenwright.rdb`)}`,
+  // It asks each primary.
+  redisCluster: ({ host, port = 6379 }, folder) =>
+    `redis-cli --cluster backup ${word(`${host}:${port}`)} ${word(folder)}`,
+};
+
+function word(text: string): string {
+  return /^[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
