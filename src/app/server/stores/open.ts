@@ -189,11 +189,13 @@ function findingsIn(store: TokenStore): Promise<readonly StoreFinding[] | undefi
 
 /** Adds the name of a store to an outage, and what is wrong with its table. */
 function named(
-  { message }: TokenError,
+  { message, details }: TokenError,
   { name }: StoreTarget,
   findings: readonly StoreFinding[],
 ): StoreOutage {
-  const schema = findings.find(({ code }) => code.startsWith('schema_'));
+  // A database that cannot have the tables lacks them, which would send people back to migrate.
+  const isRefused = details?.['reason'] === 'unsupported';
+  const schema = isRefused ? undefined : findings.find(({ code }) => code.startsWith('schema_'));
   return new StoreOutage(`${name}: ${schema === undefined ? message : messageOf(schema)}`);
 }
 
