@@ -8,19 +8,7 @@ import {
 import { clearTimeout, performance, setTimeout } from '../../time/timers.ts';
 import { partOf, reasonOfConnection } from '../shared/reasons.ts';
 import { type TableKind, TOKENS } from '../shared/schema-mark.ts';
-import { withLiterals } from './literals.ts';
-
-/** A parameter of a statement on a {@link MysqlConnection}. */
-export type MysqlValue = string | number | Buffer | null;
-
-/** A statement for a {@link MysqlConnection}, and the form of its rows. */
-export interface MysqlStatement {
-  sql: string;
-  values: MysqlValue[];
-  rowsAsArray: boolean;
-  nestTables: boolean;
-  typeCast: boolean | ((field: unknown, next: () => unknown) => unknown);
-}
+import { type MysqlStatement, type MysqlValue, withLiterals } from './statement.ts';
 
 /** Receives the answer of the driver: an error, or rows or counts. */
 export type MysqlCallback = (error: unknown, answer: unknown) => void;

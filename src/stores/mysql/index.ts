@@ -21,17 +21,11 @@ import { Positions } from '../shared/positions.ts';
 import { purgedOf } from '../shared/purged.ts';
 import { digestsOf, type KnownListsById, RowReader, SCOPES, scanned } from '../shared/rows.ts';
 import { storeInTransaction } from '../shared/transaction.ts';
-import {
-  type Cells,
-  type MysqlPool,
-  type MysqlPromisePool,
-  type MysqlValue,
-  readPool,
-  Session,
-} from './client.ts';
+import { type Cells, type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
 import { examine } from './doctor.ts';
 import { MysqlLeases } from './leases.ts';
 import { type MigrationOptions, readTables, type Tables } from './schema.ts';
+import type { MysqlValue } from './statement.ts';
 import {
   countValues,
   padToPowerOfTwo,

@@ -1,9 +1,10 @@
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../ports/lease-store.ts';
 import { type LeaseRow, leaseRow, slotOf, summedLeases } from '../shared/lease-rows.ts';
 import { LEASES } from '../shared/schema-mark.ts';
-import type { Counts, MysqlValue, Session } from './client.ts';
+import type { Counts, Session } from './client.ts';
 import type { Table } from './migration.ts';
 import { SERVER_TIME } from './schema.ts';
+import type { MysqlValue } from './statement.ts';
 
 /**
  * Counts the uses of limited tokens in a table of its own. Each want is one statement, because MySQL does not

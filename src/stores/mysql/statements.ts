@@ -10,9 +10,10 @@ import {
   SCOPES,
   toValues,
 } from '../shared/rows.ts';
-import { type Cells, type MysqlValue, SERVER_STATE } from './client.ts';
+import { type Cells, SERVER_STATE } from './client.ts';
 import type { Table } from './migration.ts';
 import { COLUMN_BYTES, REVOKED_AS, SERVER_TIME } from './schema.ts';
+import type { MysqlValue } from './statement.ts';
 
 /** In milliseconds. */
 const SERVER_MS = `${SERVER_TIME} DIV 1000`;

@@ -10,7 +10,6 @@ import {
   type Counts,
   FORM,
   isStandby,
-  type MysqlValue,
   SERVER_STATE,
   type Sender,
   type Session,
@@ -20,6 +19,7 @@ import {
   UNCAST,
 } from './client.ts';
 import type { Tables } from './schema.ts';
+import type { MysqlValue } from './statement.ts';
 import type { Statements } from './statements.ts';
 
 /** What a store on a pool shares with those in transactions. */

@@ -22,9 +22,10 @@ import {
   usagesOf,
   withinBound,
 } from '../shared/usage-rows.ts';
-import type { Cells, MysqlValue, Session } from './client.ts';
+import type { Cells, Session } from './client.ts';
 import type { Table } from './migration.ts';
 import { MAX_ID_BYTES, MAX_SCOPE_BYTES, sinceSql } from './schema.ts';
+import type { MysqlValue } from './statement.ts';
 import { marks, padToPowerOfTwo, perCount, withState } from './statements.ts';
 
 /**

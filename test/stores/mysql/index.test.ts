@@ -15,13 +15,13 @@ import type {
   MysqlConnection,
   MysqlPool,
   MysqlPromisePool,
-  MysqlStatement,
 } from '../../../src/stores/mysql/client.ts';
 import {
   type MysqlStoreOptions,
   MysqlTokenStore,
   migrate,
 } from '../../../src/stores/mysql/index.ts';
+import type { MysqlStatement } from '../../../src/stores/mysql/statement.ts';
 import { storeContract } from '../../../src/testing/index.ts';
 import {
   LISTED_STATES,

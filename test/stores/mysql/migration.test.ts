@@ -1,8 +1,9 @@
 // What `migrate` does on servers that cannot be had here, and when others migrate concurrently.
 import { createPool, type Pool } from 'mysql2';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
-import type { MysqlPool, MysqlStatement } from '../../../src/stores/mysql/client.ts';
+import type { MysqlPool } from '../../../src/stores/mysql/client.ts';
 import { MysqlTokenStore, migrate } from '../../../src/stores/mysql/index.ts';
+import type { MysqlStatement } from '../../../src/stores/mysql/statement.ts';
 import { newName } from '../database-hosts.ts';
 import { CREATED, newRecord } from '../support.ts';
 

@@ -4,8 +4,9 @@ import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import { describe, expect, inject, it, onTestFinished, vi } from 'vitest';
-import { storeTarget } from '../../../../src/app/server/stores/open.ts';
-import { isTokenError } from '../../../../src/errors.ts';
+import { storeTarget, withStore } from '../../../../src/app/server/stores/open.ts';
+import { isTokenError, type StoreReason, storeUnavailable } from '../../../../src/errors.ts';
+import { MemoryTokenStore } from '../../../../src/stores/memory/index.ts';
 import { isInstalled, startServer } from '../../../servers.ts';
 import { listen, newFolder } from '../../cli/support.ts';
 
@@ -352,3 +353,23 @@ async function refusedOpen(store: string): Promise<Error> {
   if (isTokenError(opened)) return opened;
   throw new Error(`it was opened, or failed otherwise: ${opened}`);
 }
+
+describe('withStore', () => {
+  it.each<[StoreReason, RegExp]>([
+    ['schema_missing', /^a database: .*run tokenwright migrate/],
+    // A database that cannot have the tables: migrate has just said so.
+    ['unsupported', /^a database: the database refuses a statement/],
+  ])('names the store and the cause of %s', async (reason, message) => {
+    const store = Object.assign(new MemoryTokenStore(), {
+      doctor: async () => [{ code: 'schema_missing', message: 'no table' }],
+    });
+    const place = { name: 'a database' };
+    const opened = { store, usage: place, leases: place, close: async () => {} };
+    const fake = { ...place, migrationSql: async () => undefined, open: async () => opened };
+    const work = withStore(fake, async () => {
+      throw storeUnavailable(reason);
+    });
+
+    await expect(work).rejects.toMatchObject({ message: expect.stringMatching(message) });
+  });
+});

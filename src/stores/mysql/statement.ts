@@ -1,4 +1,14 @@
-import type { MysqlStatement, MysqlValue } from './client.ts';
+/** A parameter of a statement on a `MysqlConnection`. */
+export type MysqlValue = string | number | Buffer | null;
+
+/** A statement for a `MysqlConnection`, and the form of its rows. */
+export interface MysqlStatement {
+  sql: string;
+  values: MysqlValue[];
+  rowsAsArray: boolean;
+  nestTables: boolean;
+  typeCast: boolean | ((field: unknown, next: () => unknown) => unknown);
+}
 
 /**
  * The statement with its values as literals: numbers, NULL, and everything else in hexadecimal. No quoted text is
