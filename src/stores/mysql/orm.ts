@@ -4,7 +4,8 @@ import {
   runOnDrizzle,
   runOnKysely,
 } from '../shared/orm.ts';
-import type { MysqlCallback, MysqlStatement, MysqlValue } from './client.ts';
+import type { MysqlCallback } from './client.ts';
+import type { MysqlStatement, MysqlValue } from './statement.ts';
 import type { MysqlPromiseConnection } from './transaction.ts';
 
 /**

@@ -60,7 +60,7 @@ const postgres: Engine = {
 const mysql: Engine = {
   migrationSql: async (tables) =>
     (await import('../../../stores/mysql/index.ts')).migrationSql({ tables }),
-  async open({ url }, tables) {
+  async open({ url, prepare }, tables) {
     const { createPool } = await driver('mysql2', () => import('mysql2'));
     const engine = await import('../../../stores/mysql/index.ts');
     const pool = createPool({
@@ -70,7 +70,7 @@ const mysql: Engine = {
       connectTimeout: CONNECT_MS,
       enableKeepAlive: true,
     });
-    const store = new engine.MysqlTokenStore(pool, { tables });
+    const store = new engine.MysqlTokenStore(pool, { tables, prepare });
     return {
       store,
       schema: schemaIn(engine.migrationSql({ tables })),

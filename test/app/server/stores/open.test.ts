@@ -364,7 +364,7 @@ describe('withStore', () => {
       doctor: async () => [{ code: 'schema_missing', message: 'no table' }],
     });
     const place = { name: 'a database' };
-    const opened = { store, usage: place, leases: place, close: async () => {} };
+    const opened = { store, schema: 1, usage: place, leases: place, close: async () => {} };
     const fake = { ...place, migrationSql: async () => undefined, open: async () => opened };
     const work = withStore(fake, async () => {
       throw storeUnavailable(reason);
