@@ -9,7 +9,6 @@ import {
   mkdirSync,
   mkdtempSync,
   openSync,
-  readdirSync,
   readFileSync,
   readlinkSync,
   rmSync,
@@ -19,6 +18,15 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
+import {
+  copyOf,
+  hasProgram,
+  IS_POSTGRES_FROM_NPM,
+  type Place,
+  type Program,
+  RECIPES,
+  type Recipe,
+} from './server-programs.ts';
 
 export const ENGINES = ['postgres', 'mariadb', 'redis', 'redisCluster'] as const;
 export type Engine = (typeof ENGINES)[number];
@@ -44,7 +52,7 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** A cluster of six Redis nodes, three of them replicas. */
+/** The nodes of Redis Cluster or of Galera. */
 export interface Cluster {
   readonly url: string;
   readonly nodes: readonly Server[];
@@ -60,129 +68,50 @@ export interface ServerOptions {
   readonly portSettings?: readonly string[];
   /** A PostgreSQL that this one follows as a standby, on a copy of its data. */
   readonly follows?: Server;
+  /** The servers that a pooler leads to. The first is the primary. */
+  readonly behind?: readonly Server[];
   /** Lives on when this process ends. */
   readonly detached?: boolean;
 }
 
-interface Recipe {
-  readonly user: string;
-  readonly program: string;
-  /** What makes the data of a new server. */
-  prepare(folder: string): readonly string[] | undefined;
-  command(folder: string, port: number, settings: Readonly<Record<string, string>>): string[];
-  isReady(folder: string, port: number): readonly string[];
-  url(port: number): string;
-}
+const GALERA = '/usr/lib/galera/libgalera_smm.so';
+/** By which a node of Galera gets its first data. */
+const RSYNC = '/usr/bin/rsync';
 
-const [POSTGRES_BIN = ''] = foldersOf('/usr/lib/postgresql')
-  .sort((a, b) => Number(b) - Number(a))
-  .map((version) => `/usr/lib/postgresql/${version}/bin`);
-
-const RECIPES: Readonly<Record<Exclude<Engine, 'redisCluster'>, Recipe>> = {
-  postgres: {
-    user: 'postgres',
-    program: join(POSTGRES_BIN, 'postgres'),
-    prepare: (folder) => [
-      join(POSTGRES_BIN, 'initdb'),
-      ...['-D', join(folder, 'data'), '-U', 'tokenwright', '--auth=trust', '--no-sync'],
-      ...['-E', 'UTF8', '--locale=C'],
-    ],
-    command: (folder, port, settings) => [
-      join(POSTGRES_BIN, 'postgres'),
-      ...['-D', join(folder, 'data'), '-p', String(port), '-k', folder],
-      ...flags('-c ', '=', {
-        listen_addresses: '127.0.0.1',
-        max_connections: '200',
-        ...settings,
-      }).flatMap((flag) => flag.split(' ', 2)),
-    ],
-    isReady: (_, port) => [join(POSTGRES_BIN, 'pg_isready'), '-h', '127.0.0.1', '-p', `${port}`],
-    url: (port) => `postgres://tokenwright@127.0.0.1:${port}/postgres`,
-  },
-  mariadb: {
-    user: 'mysql',
-    program: '/usr/sbin/mariadbd',
-    prepare: (folder) => {
-      writeFileSync(
-        join(folder, 'init.sql'),
-        `CREATE DATABASE IF NOT EXISTS tokenwright;
-         CREATE USER IF NOT EXISTS 'tokenwright'@'127.0.0.1';
-         GRANT ALL ON *.* TO 'tokenwright'@'127.0.0.1' WITH GRANT OPTION;\n`.replace(/\n +/g, '\n'),
-      );
-      return [
-        'mariadb-install-db',
-        ...['--no-defaults', `--datadir=${join(folder, 'data')}`, '--skip-test-db'],
-        '--auth-root-authentication-method=normal',
-      ];
-    },
-    command: (folder, port, settings) => [
-      '/usr/sbin/mariadbd',
-      '--no-defaults',
-      ...flags('--', '=', {
-        datadir: join(folder, 'data'),
-        port: String(port),
-        'bind-address': '127.0.0.1',
-        socket: join(folder, 'socket'),
-        'pid-file': join(folder, 'pid'),
-        'init-file': join(folder, 'init.sql'),
-        'skip-name-resolve': '1',
-        ...settings,
-      }),
-    ],
-    isReady: (folder) => ['mariadb-admin', '--no-defaults', `-S${join(folder, 'socket')}`, 'ping'],
-    url: (port) => `mysql://tokenwright@127.0.0.1:${port}/tokenwright`,
-  },
-  redis: {
-    user: 'redis',
-    program: '/usr/bin/redis-server',
-    prepare: () => undefined,
-    command: (folder, port, settings) => [
-      '/usr/bin/redis-server',
-      ...flags('--', ' ', {
-        port: String(port),
-        bind: '127.0.0.1',
-        dir: folder,
-        appendonly: 'yes',
-        appendfsync: 'always',
-        save: "''",
-        ...settings,
-      }).flatMap((flag) => flag.split(' ', 2)),
-    ],
-    isReady: (_, port) => ['sh', '-c', `redis-cli -p ${port} ping | grep -q PONG`],
-    url: (port) => `redis://127.0.0.1:${port}`,
-  },
-};
-
-/** Whether the system has what an engine needs. */
-export function isInstalled(engine: Engine): boolean {
-  return existsSync(RECIPES[engine === 'redisCluster' ? 'redis' : engine].program);
+/** Whether the system, or the set of npm, has what a server needs. */
+export function isInstalled(name: Engine | Program | 'galera'): boolean {
+  if (name === 'galera') return hasProgram('mariadb') && [GALERA, RSYNC].every(existsSync);
+  return hasProgram(name === 'redisCluster' ? 'redis' : name);
 }
 
 /** Starts a server with data of its own and waits until it answers. */
 export async function startServer(
-  engine: Exclude<Engine, 'redisCluster'>,
+  engine: Program,
   {
     settings = {},
     folder: given,
     portSettings = [],
     follows,
+    behind = [],
     detached = false,
   }: ServerOptions = {},
 ): Promise<Server> {
-  const recipe = RECIPES[engine];
+  const recipe: Recipe = RECIPES[engine];
+  const { user, end = 'SIGKILL' } = recipe;
   const folder = given ?? mkdtempSync(join(tmpdir(), `tokenwright-${engine}-`));
-  const preparation = follows ? copyOf(follows, folder) : recipe.prepare(folder);
-  own(folder, recipe.user);
-  if (preparation !== undefined) run(as(recipe.user, preparation));
+  const preparation = follows ? copyOf(follows.port, folder) : recipe.prepare?.(folder);
+  own(folder, user);
+  if (preparation !== undefined) run(as(user, preparation));
 
   let child: ChildProcess;
-  const startOn = async (port: number, all: Readonly<Record<string, string>>) => {
-    const command = as(recipe.user, recipe.command(folder, port, all), !detached);
-    const [program = '', ...args] = command;
+  const startOn = async (port: number, all: Place['settings']) => {
+    const ports = behind.map((server) => server.port);
+    const command = recipe.command({ folder, port, settings: all, behind: ports });
+    const [program = '', ...args] = as(user, command, detached ? undefined : end);
     await withOutput(async (output) => {
       child = spawn(program, args, { cwd: folder, stdio: ['ignore', output, output], detached });
       if (detached) child.unref();
-      await ready(recipe.isReady(folder, port), child, `${engine} ${folder}`);
+      await ready(recipe.isReady({ folder, port }), child, `${engine} ${folder}`);
     });
   };
   /** Somebody may have taken a port since it was found free, so others are tried. */
@@ -198,11 +127,11 @@ export async function startServer(
     }
     return { port, restart: () => startOn(port, all) };
   };
-  const signal: Server['signal'] = async (name) => {
+  const signal = async (name: NodeJS.Signals) => {
     if (hasEnded(child)) return;
     const ended = once(child, 'exit');
     child.kill(name);
-    if (name === 'SIGKILL' || name === 'SIGTERM') await ended;
+    if (name !== 'SIGSTOP' && name !== 'SIGCONT') await ended;
   };
   const { port, restart } = await startAnywhere(FIRST_STARTS);
   return {
@@ -215,17 +144,10 @@ export async function startServer(
     signal,
     restart,
     async stop() {
-      await signal('SIGKILL');
+      await signal(end);
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-function copyOf({ port }: Server, folder: string): readonly string[] {
-  return [
-    ...[join(POSTGRES_BIN, 'pg_basebackup'), '-h', '127.0.0.1', '-p', `${port}`],
-    ...['-U', 'tokenwright', '-D', join(folder, 'data'), '-R', '--checkpoint=fast', '--no-sync'],
-  ];
 }
 
 /** Starts six nodes and makes a cluster of them; ready when each of them says so. */
@@ -262,18 +184,56 @@ export async function startCluster(options: ServerOptions = {}): Promise<Cluster
   };
 }
 
+/** Starts three nodes of a Galera cluster, whose reads do not wait for writes on other nodes. */
+export async function startGalera(): Promise<Cluster> {
+  const ports = await Promise.all(Array.from({ length: 3 }, freePort));
+  const addresses = ports.map((port) => `127.0.0.1:${port}`);
+  const nodes: Server[] = [];
+  for (const address of addresses) {
+    const isFirst = nodes.length === 0;
+    const node = await startServer('mariadb', {
+      settings: {
+        'binlog-format': 'ROW',
+        'innodb-autoinc-lock-mode': '2',
+        'wsrep-on': 'ON',
+        'wsrep-provider': GALERA,
+        'wsrep-cluster-address': `gcomm://${isFirst ? '' : addresses.join(',')}`,
+        'wsrep-provider-options': [
+          `gmcast.listen_addr=tcp://${address}`,
+          `ist.recv_addr=127.0.0.1:${await freePort()}`,
+        ].join(';'),
+        'wsrep-node-address': '127.0.0.1',
+        'wsrep-sst-method': 'rsync',
+        'wsrep-sst-receive-address': `127.0.0.1:${await freePort()}`,
+      },
+    });
+    nodes.push(node);
+    const query = "SHOW STATUS LIKE 'wsrep_local_state_comment'";
+    const ask = `mariadb --no-defaults -S${join(node.folder, 'socket')} -e "${query}"`;
+    await ready(['sh', '-c', `${ask} | grep -q Synced`], undefined, 'the cluster');
+  }
+  return {
+    url: nodes[0]?.url ?? '',
+    nodes,
+    async stop() {
+      await Promise.all(nodes.map((node) => node.stop()));
+    },
+  };
+}
+
 async function startEngine(engine: Engine, options: ServerOptions = {}): Promise<Server | Cluster> {
   return engine === 'redisCluster' ? startCluster(options) : startServer(engine, options);
 }
 
 /** Before all tests: those that run already, and for this run those that are installed. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  if (process.env['TEST_SERVERS'] === 'none') {
-    project.provide('servers', {});
-    return async () => {};
-  }
-  const running = runningServers();
-  const missing = ENGINES.filter((engine) => isInstalled(engine) && running[engine] === undefined);
+  const wanted = process.env['TEST_SERVERS'] ?? ENGINES.join();
+  const known = IS_POSTGRES_FROM_NPM ? {} : runningServers();
+  const isWanted = (engine: string) => wanted.split(',').includes(engine);
+  const running = Object.fromEntries(Object.entries(known).filter(([engine]) => isWanted(engine)));
+  const missing = ENGINES.filter(
+    (engine) => isWanted(engine) && isInstalled(engine) && running[engine] === undefined,
+  );
   const started = await Promise.all(
     missing.map(async (engine) => [engine, await startEngine(engine)] as const),
   );
@@ -370,19 +330,16 @@ async function isFree(port: number): Promise<boolean> {
   return true;
 }
 
-function flags(before: string, between: string, settings: Readonly<Record<string, string>>) {
-  return Object.entries(settings).map(([name, value]) => `${before}${name}${between}${value}`);
-}
-
 /** As another user where that is needed: the servers refuse to be run by root. */
-function as(user: string, command: readonly string[], diesWithUs = false): string[] {
+function as(user: string | undefined, command: readonly string[], end?: NodeJS.Signals): string[] {
   if (process.getuid?.() !== 0) return [...command];
-  const death = diesWithUs ? ['--pdeathsig', 'KILL'] : [];
-  return ['setpriv', `--reuid=${user}`, `--regid=${user}`, '--init-groups', ...death, ...command];
+  const identity = user ? [`--reuid=${user}`, `--regid=${user}`, '--init-groups'] : [];
+  const death = end ? ['--pdeathsig', end.replace('SIG', '')] : [];
+  return ['setpriv', ...identity, ...death, ...command];
 }
 
-function own(folder: string, user: string): void {
-  if (process.getuid?.() === 0) run(['chown', '-R', user, folder]);
+function own(folder: string, user: string | undefined): void {
+  if (user !== undefined && process.getuid?.() === 0) run(['chown', '-R', user, folder]);
 }
 
 function run([program = '', ...args]: readonly string[]): void {
@@ -391,7 +348,8 @@ function run([program = '', ...args]: readonly string[]): void {
 }
 
 const FIRST_STARTS = 3;
-const READY_MS = 60_000;
+/** Long: on a busy machine, PGlite takes a minute to start. */
+const READY_MS = 120_000;
 const PAUSE_MS = 50;
 const MAX_SHOWN = 4000;
 
@@ -429,10 +387,6 @@ async function ready(
 
 function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
   return exitCode !== null || signalCode !== null;
-}
-
-function foldersOf(folder: string): string[] {
-  return existsSync(folder) ? readdirSync(folder) : [];
 }
 
 if (process.argv[1] === import.meta.filename) {
