@@ -1,15 +1,16 @@
 import { Cluster, Redis } from 'ioredis5';
+import { Redis as Valkey, Cluster as ValkeyCluster } from 'iovalkey';
 import { createClient } from 'redis5';
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
 import { type RedisClient, RedisTokenStore } from '../../../src/stores/redis/index.ts';
-import { leaseContract, storeContract, usageContract } from '../../../src/testing/index.ts';
+import { testContracts } from '../contracts.ts';
 import { purgeByFastClock, TOKENS } from '../fast-clock.ts';
 import { newPrefix, nodesOf, openOver, removeKeys, SHARED_CLIENTS } from './support.ts';
 
 const { redis: loneUrl, redisCluster: clusterUrl } = inject('servers');
 
-/** Earlier major versions of the drivers, which many projects still use. */
-const EARLIER_CLIENTS: typeof SHARED_CLIENTS = [
+/** Earlier major versions of the drivers, which many projects still use, and the fork of ioredis for Valkey. */
+const OTHER_CLIENTS: typeof SHARED_CLIENTS = [
   {
     name: 'ioredis 5',
     isMissing: loneUrl === undefined,
@@ -38,12 +39,35 @@ const EARLIER_CLIENTS: typeof SHARED_CLIENTS = [
       return client;
     },
   },
+  {
+    name: 'iovalkey',
+    isMissing: loneUrl === undefined,
+    async connect(url = loneUrl as string, atEnd = onTestFinished) {
+      const client = new Valkey(url);
+      atEnd(() => client.disconnect());
+      return client;
+    },
+  },
+  {
+    name: 'an iovalkey cluster',
+    isMissing: clusterUrl === undefined,
+    async connect(url = clusterUrl, atEnd = onTestFinished) {
+      const client = new ValkeyCluster(nodesOf(url));
+      atEnd(() => client.disconnect());
+      return client;
+    },
+  },
 ];
 
 afterAll(removeKeys);
 
-const FURTHER: readonly string[] = ['node-redis', 'an ioredis cluster'];
-const WAYS = [...SHARED_CLIENTS, ...EARLIER_CLIENTS].map((client) => ({
+const FURTHER: readonly string[] = [
+  'node-redis',
+  'an ioredis cluster',
+  'iovalkey',
+  'an iovalkey cluster',
+];
+const WAYS = [...SHARED_CLIENTS, ...OTHER_CLIENTS].map((client) => ({
   ...client,
   name: FURTHER.includes(client.name) ? `${client.name} (further)` : client.name,
 }));
@@ -59,13 +83,7 @@ describe.each(WAYS)('Redis store over $name', ({ isMissing, connect: connectTo }
   });
   const open = () => new RedisTokenStore(client, { keyPrefix: newPrefix() });
 
-  it.skipIf(isMissing).each(storeContract)('$name', (promise) => promise.run(open));
-  it.skipIf(isMissing).each(usageContract)('usage: $name', (promise) =>
-    promise.run(() => open().usage),
-  );
-  it.skipIf(isMissing).each(leaseContract)('leases: $name', (promise) =>
-    promise.run(() => open().leases),
-  );
+  describe.skipIf(isMissing)('keeps the contracts', () => testContracts(open));
 
   it.skipIf(isMissing)('keeps live tokens from a process whose clock is a year fast', async () => {
     expect(await purgeByFastClock(openOver(client))).toEqual({ removed: 0, left: TOKENS });
