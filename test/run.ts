@@ -1,11 +1,13 @@
 // The test commands: `node test/run.ts LANE`, and what comes after the lane goes to vitest. A lane is `unit`,
-// `engines` or `long`; `all` of them, each test once; `built`, the same on a `dist` that is there; or `ci`, what one
-// push needs: checks, documentation, unit, engines, two runtimes and a part of long. The last line counts.
+// `engines` or `long`; `all` of them, each test once; `built`, the same on a `dist` that is there; `databases`, the
+// stores on each database that docs/support.md lists; or `ci`, what one push needs: checks, documentation, unit,
+// engines, two runtimes and a part of long. The last line counts.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { ENGINES, isInstalled } from './servers.ts';
+import { differencesOf, outcomesOf, type TestReport, writeTables } from './databases.ts';
+import { ENGINES, isInstalled, LONG_SERVERS } from './servers.ts';
 
 const root = new URL('..', import.meta.url).pathname;
 const report = join(root, '.cache/tests.json');
@@ -37,12 +39,16 @@ interface Run {
   readonly projects: readonly string[];
   readonly files?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** Only tests whose full name matches, by whatever project. */
+  readonly named?: string;
 }
 interface Lane {
   readonly before?: readonly Step[];
   /** What takes one core only. */
   readonly meanwhile?: readonly Step[];
   readonly runs: readonly Run[];
+  /** Whether its last two runs cover each database that docs/support.md lists. */
+  readonly isOnAllDatabases?: true;
 }
 
 const LONG = ['long', 'ways', 'faults', 'growth'];
@@ -50,14 +56,35 @@ const EVERYTHING: Run = {
   projects: ['unit', 'isolated', 'engines', ...LONG],
   env: { LAW_RUNS: process.env['LAW_RUNS'] ?? '1000' },
 };
+const servers: Step = ['servers of npm', 'node .dev/run.cjs servers -- true'];
+/** The tests of PostgreSQL once more, on another version. */
+const POSTGRES_FROM_NPM: Run = {
+  projects: ['engines'],
+  named: 'PostgreSQL',
+  files: ['test/stores/'],
+  env: { TEST_SERVERS: 'postgres', TEST_POSTGRES: 'npm' },
+};
 const UNIT: Run = { projects: ['unit', 'isolated'], env: { TEST_SERVERS: 'none' } };
 
 const LANES: Readonly<Record<string, Lane>> = {
   unit: { meanwhile: [typesOfSources, page], runs: [UNIT] },
   engines: { runs: [{ projects: ['engines'] }] },
-  long: { before: [build], runs: [{ projects: [...LONG, 'laws'] }] },
-  all: { before: [build, typesOfBuilt, page], runs: [EVERYTHING] },
-  built: { before: [typesOfBuilt, page], runs: [EVERYTHING] },
+  long: { before: [servers, build], runs: [{ projects: [...LONG, 'laws'] }] },
+  all: {
+    before: [servers, build, typesOfBuilt, page],
+    runs: [EVERYTHING, POSTGRES_FROM_NPM],
+    isOnAllDatabases: true,
+  },
+  built: {
+    before: [servers, typesOfBuilt, page],
+    runs: [EVERYTHING, POSTGRES_FROM_NPM],
+    isOnAllDatabases: true,
+  },
+  databases: {
+    before: [servers],
+    runs: [{ projects: ['engines', 'ways', 'long'], files: ['test/stores/'] }, POSTGRES_FROM_NPM],
+    isOnAllDatabases: true,
+  },
   ci: {
     before: [
       ['check', 'npm run check'],
@@ -68,7 +95,10 @@ const LANES: Readonly<Record<string, Lane>> = {
   },
 };
 
-const [name = '', ...args] = process.argv.slice(2);
+const [name = '', ...words] = process.argv.slice(2);
+/** Writes the tables of databases instead of comparing them. */
+const isWriting = words.includes('--write');
+const args = words.filter((word) => word !== '--write');
 const lane = LANES[name];
 if (lane === undefined) throw new Error(`name a lane: ${Object.keys(LANES).join(', ')}`);
 
@@ -92,7 +122,9 @@ async function take([name, command]: Step): Promise<Counts> {
   return { passed: Number(isPassed), failed: Number(!isPassed) };
 }
 
-async function test({ projects, files = [], env }: Run): Promise<Counts> {
+const reports: TestReport[] = [];
+
+async function test({ projects, files = [], env, named }: Run): Promise<Counts> {
   rmSync(report, { force: true });
   const command = [
     join(root, 'node_modules/vitest/vitest.mjs'),
@@ -100,6 +132,7 @@ async function test({ projects, files = [], env }: Run): Promise<Counts> {
     ...['--config', join(root, 'test/vitest.config.ts')],
     ...['--reporter', 'default', '--reporter', 'json', '--outputFile.json', report],
     ...projects.flatMap((project) => ['--project', project]),
+    ...(named === undefined ? [] : ['--testNamePattern', named]),
     ...files,
     ...args,
   ];
@@ -109,7 +142,10 @@ async function test({ projects, files = [], env }: Run): Promise<Counts> {
     stdio: 'inherit',
   });
   const [code] = await once(child, 'close');
-  const counts = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : {};
+  const counts = existsSync(report)
+    ? JSON.parse(readFileSync(report, 'utf8'))
+    : { testResults: [] };
+  reports.push(counts);
   return {
     passed: counts.numPassedTests ?? 0,
     // A run that ends badly without a failed test (a file that does not load, a stray rejection) counts.
@@ -134,7 +170,20 @@ const counts = [
 if (!existsSync(join(root, '../shared/vectors'))) {
   console.log('not tested here: the shared examples and documents, which lie beside the project');
 }
-const untested = ENGINES.filter((engine) => !isInstalled(engine));
+if (lane.isOnAllDatabases && args.length === 0) {
+  const [everything, fromNpm] = reports.slice(-2) as [TestReport, TestReport];
+  const outcomes = outcomesOf(everything, fromNpm);
+  if (isWriting) writeTables(outcomes);
+  const differences = differencesOf(outcomes);
+  if (differences.length > 0) {
+    console.log('docs/support.md says what did not run (-), or not what ran (+):');
+    console.log(differences.join('\n'));
+  }
+  counts.push({ passed: 0, failed: differences.length });
+}
+const isLong = name === 'long' || lane.isOnAllDatabases;
+const needed = [...ENGINES, 'pgbouncer' as const, ...(isLong ? LONG_SERVERS : [])];
+const untested = needed.filter((server) => !isInstalled(server));
 if (untested.length > 0) {
   console.log(`not tested here, as their servers are not installed: ${untested.join(', ')}`);
 }

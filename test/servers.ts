@@ -30,6 +30,8 @@ import {
 
 export const ENGINES = ['postgres', 'mariadb', 'redis', 'redisCluster'] as const;
 export type Engine = (typeof ENGINES)[number];
+/** Others, which tests of the long lane start for themselves. */
+export const LONG_SERVERS = ['pglite', 'pgpool', 'galera', 'postgresFromNpm'] as const;
 export type ServerUrls = { readonly [engine in Engine]?: string };
 
 declare module 'vitest' {

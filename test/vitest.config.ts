@@ -13,6 +13,7 @@ const long = [
   'test/stores/sqlite/{bulk,checkpoints,files,lock}.test.ts',
   'test/stores/{lineage,lineage-*,rotation}.test.ts',
   'test/stores/redis/generations.test.ts',
+  'test/stores/{mysql/galera,postgres/{pglite,poolers}}.test.ts',
   'test/http/{hostile,under-load}.test.ts',
   'test/http/{description/{client,document},guard/{mounts,routers},sign-in/basic-auth}.test.ts',
   'test/openapi/sources.test.ts',
