@@ -31,6 +31,8 @@ import { CLOCK, runScript, type Script, script, type WriteCall } from './scripts
 const ADD_MS = 1800;
 
 const FIRST_CURSOR = '0';
+/** Takes the server less than a millisecond. */
+const MIN_SCANNED = 1000;
 
 /** The rows of a batch for one token. */
 interface TokenRows {
@@ -222,14 +224,18 @@ export class RedisUsageStore implements UsageStore {
     );
   }
 
-  /** Looks at about `limit` keys of one server, and at those of the others after that. */
+  /**
+   * Looks at about `limit` keys of one server, and at those of the others after that: at {@link MIN_SCANNED}
+   * or more, because most of them may belong to others.
+   */
   async scan({ after = `0 ${FIRST_CURSOR}`, limit }: ScanQuery): Promise<CountedTokens> {
     const [place = '', cursor = ''] = after.split(' ', 2);
     const answer = await withDriver(this.#driver, async () => {
       const servers = await Promise.all(this.#driver.primaries());
       servers.sort((one, other) => (one.address < other.address ? -1 : 1));
       const pattern = this.#keys.allUsage();
-      const command = ['scan', cursor, 'MATCH', pattern, 'COUNT', String(limit)] as const;
+      const scanned = String(Math.max(limit, MIN_SCANNED));
+      const command = ['scan', cursor, 'MATCH', pattern, 'COUNT', scanned] as const;
       const found = await servers[Number(place)]?.send(command);
       return { count: servers.length, found: found as readonly [unknown, readonly unknown[]] };
     });
