@@ -12,3 +12,22 @@ export interface EngineStore extends TokenStore {
   /** Counts the uses of limited tokens: see the option `limits` of the service. */
   readonly leases: LeaseStore;
 }
+
+/**
+ * A place of its own in a database, to try out a store without touching anything that was there before.
+ * `scratch` of each engine makes one: new tables, a new key prefix or a new folder.
+ */
+export interface Scratch {
+  /** The database and its version: `PostgreSQL 15.18`. */
+  readonly engine: string;
+  /** The package that talks to it, with its version if that is known: `pg 8.23.1`. */
+  readonly driver: string;
+  /** Opens an empty store. Use one at a time: the next call removes what was written before. */
+  open(): Promise<EngineStore>;
+  /**
+   * Removes all that was made. Close the last store before.
+   *
+   * @throws {TokenError} `store_unavailable` with a message that names what is left
+   */
+  drop(): Promise<void>;
+}

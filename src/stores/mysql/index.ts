@@ -1,5 +1,5 @@
 import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
-import type { EngineStore } from '../../ports/engine-store.ts';
+import type { EngineStore, Scratch } from '../../ports/engine-store.ts';
 import type { LeaseStore } from '../../ports/lease-store.ts';
 import type {
   CountQuery,
@@ -25,6 +25,7 @@ import { type Cells, type MysqlPool, type MysqlPromisePool, readPool, Session } 
 import { examine } from './doctor.ts';
 import { MysqlLeases } from './leases.ts';
 import { type MigrationOptions, readTables, type Tables } from './schema.ts';
+import { scratchTables } from './scratch.ts';
 import type { MysqlValue } from './statement.ts';
 import {
   countValues,
@@ -372,6 +373,32 @@ const DEFAULT_POLL_MS = 50;
 const MAX_FOUND = 1024;
 /** A poll that hangs is given up after this, so that an outage is reported soon. */
 const MAX_POLL_MS = 1000;
+
+/**
+ * Creates tables of their own in the database of a pool, `tokenwright_contract_…`, to prove a store there:
+ * see `contractReport` of `tokenwright/testing`. Tables that exist stay as they are. To remove them again, the
+ * user needs `DROP`.
+ *
+ * Over a slow network, pass a longer `deadlineMs`: a call that is given up breaks a promise.
+ *
+ * @throws {TokenError} `store_unavailable`, with the reason `forbidden` if the user may not create tables;
+ * `invalid_options`
+ * @example
+ * const report = await contractReport(await scratch(pool));
+ */
+export async function scratch(
+  pool: MysqlPool | MysqlPromisePool,
+  options: Omit<MysqlStoreOptions, 'tables'> = {},
+): Promise<Scratch> {
+  const { name: tables, empty, ...place } = await scratchTables(pool);
+  return {
+    ...place,
+    async open() {
+      await empty();
+      return new MysqlTokenStore(pool, { ...options, tables });
+    },
+  };
+}
 
 /** @throws {TokenError} `invalid_options` */
 function partsOn(pool: MysqlPool | MysqlPromisePool, options: MysqlStoreOptions): StoreParts {

@@ -1,6 +1,6 @@
 import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
 import { isTokenError, storeUnavailable, TokenError } from '../../errors.ts';
-import type { EngineStore } from '../../ports/engine-store.ts';
+import type { EngineStore, Scratch } from '../../ports/engine-store.ts';
 import type { LeaseStore } from '../../ports/lease-store.ts';
 import type {
   CountQuery,
@@ -27,6 +27,7 @@ import { examine } from './doctor.ts';
 import { Hints } from './hints.ts';
 import { PostgresLeases } from './leases.ts';
 import { type MigrationOptions, readTables, type Tables } from './schema.ts';
+import { scratchTables } from './scratch.ts';
 import { type ChangeCount, cellsIn, type Statements, statementsFor } from './statements.ts';
 import { type PostgresConnection, type StoreParts, Transaction } from './transaction.ts';
 import { PostgresUsage } from './usage.ts';
@@ -364,6 +365,31 @@ export class PostgresTokenStore implements EngineStore {
     if (typeof row?.changed !== 'number') throw storeUnavailable('unknown');
     return { ...row, changed: row.changed };
   }
+}
+
+/**
+ * Creates tables of their own in the database of a pool, `tokenwright_contract_…`, to prove a store there:
+ * see `contractReport` of `tokenwright/testing`. Tables that exist stay as they are.
+ *
+ * Over a slow network, pass a longer `deadlineMs`: a call that is given up breaks a promise.
+ *
+ * @throws {TokenError} `store_unavailable`, with the reason `forbidden` if the role may not create tables;
+ * `invalid_options`
+ * @example
+ * const report = await contractReport(await scratch(pool));
+ */
+export async function scratch(
+  pool: PostgresPool,
+  options: Omit<PostgresStoreOptions, 'tables'> = {},
+): Promise<Scratch> {
+  const { name: tables, empty, ...place } = await scratchTables(pool);
+  return {
+    ...place,
+    async open() {
+      await empty();
+      return new PostgresTokenStore(pool, { ...options, tables });
+    },
+  };
 }
 
 /** @throws {TokenError} `invalid_options` */

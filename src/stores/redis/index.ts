@@ -1,6 +1,6 @@
 import { invalidOptions, TokenError } from '../../errors.ts';
 import { notify } from '../../events.ts';
-import type { EngineStore } from '../../ports/engine-store.ts';
+import type { EngineStore, Scratch } from '../../ports/engine-store.ts';
 import type { LeaseStore } from '../../ports/lease-store.ts';
 import type {
   CountQuery,
@@ -28,6 +28,7 @@ import { RedisLeaseStore } from './leases.ts';
 import { TokenReader } from './reader.ts';
 import { RecentWrites } from './recent-writes.ts';
 import { ReplicatedWrites } from './replicated-writes.ts';
+import { scratchKeys } from './scratch.ts';
 import { numbersIn, runScript, type ScriptCall, type WriteCall } from './scripts.ts';
 import { RedisUsageStore } from './usage.ts';
 import { ChangeListener } from './watch.ts';
@@ -380,6 +381,27 @@ export class RedisTokenStore implements EngineStore {
   #emit(event: RedisStoreEvent): void {
     notify(this.#onEvent, Object.freeze(event));
   }
+}
+
+/**
+ * Claims keys of their own on a server, `tokenwright_contract_…`, to prove a store there: see `contractReport`
+ * of `tokenwright/testing`. Other keys stay as they are. To remove its own, `drop` looks at the names of all
+ * keys once, with `SCAN`.
+ *
+ * @throws {TokenError} `store_unavailable`, with the reason `forbidden` if the user may not write these keys;
+ * `invalid_options`
+ * @example
+ * const report = await contractReport(await scratch(client, { replicas: 1 }));
+ */
+export async function scratch(
+  client: RedisClient,
+  options: Omit<RedisStoreOptions, 'keyPrefix'> = {},
+): Promise<Scratch> {
+  const { name, nextPrefix, ...place } = await scratchKeys(client);
+  return {
+    ...place,
+    open: async () => new RedisTokenStore(client, { ...options, keyPrefix: await nextPrefix() }),
+  };
 }
 
 /** What a script has done, and how many replicas have confirmed it. */

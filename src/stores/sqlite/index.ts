@@ -1,6 +1,6 @@
 import { SQLITE_STEP } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
-import type { EngineStore } from '../../ports/engine-store.ts';
+import type { EngineStore, Scratch } from '../../ports/engine-store.ts';
 import type {
   CountQuery,
   DoctorOptions,
@@ -29,6 +29,7 @@ import { countHeld, hasInstant } from './counts.ts';
 import { examine, examinePart } from './doctor.ts';
 import { SqliteLeases } from './leases.ts';
 import { type Places, placesBeside, placesOf, withoutHandle } from './places.ts';
+import { scratchFolder } from './scratch.ts';
 import type { Statements } from './statements.ts';
 import { Transaction } from './transaction.ts';
 import { SqliteUsage } from './usage.ts';
@@ -406,6 +407,20 @@ export class SqliteTokenStore implements EngineStore {
     checkpoints.close();
     guarded(() => connection.close());
   }
+}
+
+/**
+ * Makes a folder `tokenwright_contract_…` in the folder of a store, and so on the same disk, to prove a store
+ * there: see `contractReport` of `tokenwright/testing`. It needs `node:sqlite`. Other files stay as they are.
+ *
+ * @throws {TokenError} `store_unavailable` if the folder does not exist or may not be written to;
+ * `invalid_options` if this Node.js has no `node:sqlite`
+ * @example
+ * const report = await contractReport(await scratch('/var/lib/acme'));
+ */
+export async function scratch(folder: string): Promise<Scratch> {
+  const { name, nextFolder, ...place } = await scratchFolder(folder);
+  return { ...place, open: async () => SqliteTokenStore.open(nextFolder()) };
 }
 
 /** What a store is made of. */
