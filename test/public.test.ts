@@ -215,6 +215,10 @@ const EXPORTS: Record<
       'usageContract',
       'type LeaseContractCase',
       'leaseContract',
+      'type ContractOptions',
+      'type ContractReport',
+      'contractReport',
+      'type Scratch',
       'faults',
       'type StoreFault',
       'withFaults',
@@ -234,7 +238,7 @@ describe('exports', () => {
 
   it.each<[string, object, string[]]>([
     ['tokenwright/openapi', openapi, ['catalogDiff', 'catalogFromOpenApi', 'readOpenApi']],
-    ['tokenwright/sqlite', sqlite, ['SqliteTokenStore']],
+    ['tokenwright/sqlite', sqlite, ['SqliteTokenStore', 'scratch']],
     [
       'tokenwright/postgres',
       postgres,
@@ -246,14 +250,15 @@ describe('exports', () => {
         'fromPrisma',
         'migrate',
         'migrationSql',
+        'scratch',
       ],
     ],
     [
       'tokenwright/mysql',
       mysql,
-      ['MysqlTokenStore', 'fromDrizzle', 'fromKysely', 'migrate', 'migrationSql'],
+      ['MysqlTokenStore', 'fromDrizzle', 'fromKysely', 'migrate', 'migrationSql', 'scratch'],
     ],
-    ['tokenwright/redis', redis, ['RedisTokenStore']],
+    ['tokenwright/redis', redis, ['RedisTokenStore', 'scratch']],
   ])('of %s at run time are exactly these names', (_, module, names) => {
     expect(Object.keys(module).sort()).toEqual(names);
   });

@@ -225,7 +225,7 @@ export const leaseContract: readonly LeaseContractCase[] = [
     const limit = 40;
     const spend = async (): Promise<number> => {
       let spent = 0;
-      for (let misses = 0; misses < 3; ) {
+      for (let misses = 0; misses < 3 && spent <= limit; ) {
         const [granted = 0] = await store.take([wantOf({ want: 4, limit })]);
         if (granted === 0) misses += 1;
         else spent += 1;

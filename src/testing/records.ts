@@ -233,12 +233,20 @@ export async function pagedIds(store: TokenStore, query: PageQuery): Promise<Tok
 }
 
 /** The ids of all pages from a position on. */
-export async function walk(store: TokenStore, query: PageQuery): Promise<TokenId[]> {
+export async function walk(
+  store: TokenStore,
+  query: PageQuery,
+  pages = MAX_STEPS,
+): Promise<TokenId[]> {
+  assert.ok(pages > 0, `the pages go on after ${MAX_STEPS}`);
   const records = await store.page(query);
   const last = records.at(-1);
   if (last === undefined) return [];
   const after = { createdAt: last.createdAt, id: last.id };
-  return [...records.map((record) => record.id), ...(await walk(store, { ...query, after }))];
+  return [
+    ...records.map((record) => record.id),
+    ...(await walk(store, { ...query, after }, pages - 1)),
+  ];
 }
 
 /**
@@ -264,6 +272,7 @@ export async function scanAll(
   return assert.fail(`scan goes on after ${MAX_STEPS} steps`);
 }
 
+/** A store whose lists never end must fail, not run without end. */
 const MAX_STEPS = 1000;
 
 /** Compares records in any order. */
