@@ -37,6 +37,8 @@ export interface Outcome {
   readonly notes?: string;
   /** Makes the exit code 3: scripts branch on the answer. */
   readonly isNegative?: boolean;
+  /** Makes the exit code 1: what was to be proved is not so. */
+  readonly isFailed?: boolean;
 }
 
 /** One of many parts of an answer, for people and for programs. */
@@ -48,7 +50,7 @@ export type Part = Pick<Outcome, 'text' | 'json'>;
 export type PrintPart = (part: Part) => Promise<void>;
 
 /** The result of a command that has printed its answer in parts: with `--json`, as one array. */
-export interface Ending extends Pick<Outcome, 'notes' | 'isNegative'> {
+export interface Ending extends Omit<Outcome, 'text' | 'json'> {
   readonly isInParts: true;
 }
 
@@ -96,7 +98,7 @@ interface Definition<F extends Flags> {
   readonly flags: F;
   /** Describes the output of `--json`; without it there is no such flag. */
   readonly json?: string;
-  /** The meaning of each exit code but 2. */
+  /** The meaning of each exit code. That of 2 has a default. */
   readonly exits?: Readonly<Record<number, string>>;
   readonly example: Example;
   run(
@@ -249,7 +251,7 @@ function helpOf<F extends Flags>(definition: Definition<F>, usage: string, flags
   );
   const width = Math.max(...rows.map(({ label }) => label.length));
   // JavaScript sorts integer keys, so 2 comes between 1 and 3.
-  const exitRows = Object.entries({ ...exits, 2: 'the command line is wrong' }).map(
+  const exitRows = Object.entries({ 2: 'the command line is wrong', ...exits }).map(
     ([label, text]) => ({ label, text }),
   );
   return [

@@ -93,8 +93,9 @@ async function run(words: readonly string[]): Promise<void> {
     return (part) => all.print(part);
   });
   if (outcome === undefined) return;
-  const { notes, isNegative, isJson } = outcome;
+  const { notes, isNegative, isFailed, isJson } = outcome;
   if (isNegative === true) process.exitCode = NEGATIVE;
+  if (isFailed === true) process.exitCode = 1;
   try {
     if ('isInParts' in outcome) await parts?.end();
     else await print(isJson ? jsonText(outcome.json) : outcome.text);
@@ -173,7 +174,7 @@ ${groups.join('\n\n')}
 help
 ${usageLines([EXPLAIN, DOCS])}
   tokenwright <command> --help  its settings or flags, and an example
-  tokenwright <group> --help    the commands of token, keys, scopes or catalog
+  tokenwright <group> --help    the commands of a group, such as token
   tokenwright --version         the version
 
 Examples

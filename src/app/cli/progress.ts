@@ -1,7 +1,7 @@
 /** Tells how far a long command is. */
 export interface Progress {
-  /** Returns a function that takes how many records are done with this verb. */
-  of(verb: string): (done: number) => void;
+  /** Returns a function that takes how many things are done with this verb. @default records */
+  of(verb: string, things?: string): (done: number) => void;
   /** Clears the line. */
   end(): void;
 }
@@ -18,7 +18,10 @@ const CLEAR = '\r\u001b[K';
 export function progressOn(terminal: Terminal): Progress {
   if (terminal.isTTY !== true) return { of: () => () => {}, end: () => {} };
   return {
-    of: (verb) => (done) => void terminal.write(`${CLEAR}${verb} ${done} records`),
+    of:
+      (verb, things = 'records') =>
+      (done) =>
+        void terminal.write(`${CLEAR}${verb} ${done} ${things}`),
     end: () => void terminal.write(CLEAR),
   };
 }

@@ -1,6 +1,7 @@
 import { ACCOUNT_HELP } from '../account/flags.ts';
 import type { Command } from '../command.ts';
 import { CATALOG_COMMANDS, FILE_HELP } from './catalog.ts';
+import { CONTRACT, CONTRACT_HELP } from './contract.ts';
 import { DOCS } from './docs.ts';
 import { EXPLAIN } from './explain.ts';
 import { KEYS_COMMANDS, KEYS_HELP } from './keys.ts';
@@ -19,6 +20,7 @@ export const COMMANDS: readonly Command[] = [
   ...KEYS_COMMANDS,
   ...SCOPES_COMMANDS,
   ...CATALOG_COMMANDS,
+  CONTRACT,
   EXPLAIN,
   DOCS,
 ];
@@ -30,6 +32,7 @@ export const GROUPS: ReadonlyMap<string, { readonly title: string; readonly abou
     ['keys', { title: 'look after the keys of a service', about: KEYS_HELP }],
     ['scopes', { title: 'look at lists of scopes', about: LIST_HELP }],
     ['catalog', { title: 'look at catalogs, the scopes that exist', about: FILE_HELP }],
+    ['store', { title: 'prove a store', about: CONTRACT_HELP }],
   ]);
 
 /** The commands that begin with a word, such as `token`. */

@@ -1,5 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { EngineStore } from '../../../index.ts';
+import type { Scratch } from '../../../testing/index.ts';
 import { optionalPackage } from '../optional-package.ts';
 import { IOREDIS_CLOSED } from './connect-errors.ts';
 import type { Address, EngineName } from './url.ts';
@@ -15,12 +16,18 @@ const STATEMENT_MS = 2000;
 /** The limit for a whole `connect`: drivers count only a part of it. */
 export const MAX_CONNECT_MS = CONNECT_MS + 1000;
 const MAX_PAUSE_MS = 500;
+/** How long calls may take while promises are checked: what counts is whether the answer is right. */
+export const PATIENCE_MS = 20_000;
 
 interface Engine {
   /** The SQL of the tables of tokens, usage and leases. */
   migrationSql?(tables: string | undefined): Promise<string>;
-  /** Loads the driver. Does not connect yet. */
-  open(address: Address, tables: string | undefined): Promise<Client>;
+  /**
+   * Loads the driver. Does not connect yet.
+   *
+   * @param deadlineMs for calls of a scratch
+   */
+  open(address: Address, tables: string | undefined, deadlineMs?: number): Promise<Client>;
 }
 
 interface Client {
@@ -29,21 +36,22 @@ interface Client {
   readonly schema: number;
   connect(): Promise<unknown>;
   migrate?(): Promise<void>;
+  scratch(): Promise<Scratch>;
   end(): Promise<unknown>;
 }
 
 const postgres: Engine = {
   migrationSql: async (tables) =>
     (await import('../../../stores/postgres/index.ts')).migrationSql({ tables }),
-  async open({ url, prepare }, tables) {
+  async open({ url, prepare }, tables, deadlineMs = STATEMENT_MS) {
     const { default: pg } = await driver('pg', () => import('pg'));
     const engine = await import('../../../stores/postgres/index.ts');
     const pool = new pg.Pool({
       connectionString: url,
       application_name: 'tokenwright',
       max: POOL_CONNECTIONS,
-      connectionTimeoutMillis: CONNECT_MS,
-      statement_timeout: STATEMENT_MS,
+      connectionTimeoutMillis: deadlineMs,
+      statement_timeout: deadlineMs,
       keepAlive: true,
     });
     const store = new engine.PostgresTokenStore(pool, { tables, prepare });
@@ -52,6 +60,7 @@ const postgres: Engine = {
       schema: schemaIn(engine.migrationSql({ tables })),
       connect: async () => (await pool.connect()).release(),
       migrate: () => engine.migrate(pool, { tables }),
+      scratch: () => engine.scratch(pool, { deadlineMs }),
       end: () => pool.end(),
     };
   },
@@ -60,7 +69,7 @@ const postgres: Engine = {
 const mysql: Engine = {
   migrationSql: async (tables) =>
     (await import('../../../stores/mysql/index.ts')).migrationSql({ tables }),
-  async open({ url, prepare }, tables) {
+  async open({ url, prepare }, tables, deadlineMs) {
     const { createPool } = await driver('mysql2', () => import('mysql2'));
     const engine = await import('../../../stores/mysql/index.ts');
     const pool = createPool({
@@ -79,6 +88,7 @@ const mysql: Engine = {
         connection.release();
       },
       migrate: () => engine.migrate(pool, { tables }),
+      scratch: () => engine.scratch(pool, { deadlineMs }),
       end: () => pool.promise().end(),
     };
   },
@@ -164,16 +174,16 @@ async function openRedis(
   // The number of replicas depends on the server, and so it belongs to the URL.
   const replicas = parameters.get('replicas');
   const options = {
-    keyPrefix,
     // Anything but digits is NaN, which the store refuses.
     replicas: replicas === null ? undefined : Number(/^\d+$/.test(replicas) ? replicas : 'none'),
   };
-  const store = new engine.RedisTokenStore(client, options);
+  const store = new engine.RedisTokenStore(client, { ...options, keyPrefix });
   const { LAYOUT: schema } = await import('../../../stores/redis/layout.ts');
   return {
     store,
     schema,
     connect: () => connected(client),
+    scratch: () => engine.scratch(client, options),
     end: async () => client.disconnect(),
   };
 }

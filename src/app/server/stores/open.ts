@@ -16,12 +16,13 @@ import {
   TokenError,
   type TokenStore,
 } from '../../../index.ts';
+import type { Scratch } from '../../../testing/index.ts';
 import { withDeadline } from '../../../time/deadline.ts';
 import { delay, performance } from '../../../time/timers.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
 import type { StoreSettings } from '../settings.ts';
 import { connectReason, isPermanent } from './connect-errors.ts';
-import { ENGINES, MAX_CONNECT_MS } from './engines.ts';
+import { ENGINES, MAX_CONNECT_MS, PATIENCE_MS } from './engines.ts';
 import { parseStoreUrl } from './url.ts';
 
 /** The store of the settings, before it is opened. Needs no driver yet. */
@@ -43,6 +44,19 @@ export interface StoreTarget {
    * `store_unavailable`, with the reason, when there is no connection
    */
   open(): Promise<OpenStore>;
+  /**
+   * Connects, and makes a place of its own, in which the promises of a store can be checked.
+   *
+   * @throws {TokenError} as `open`
+   */
+  scratch(): Promise<OpenScratch>;
+}
+
+/** A scratch with a connection. */
+export interface OpenScratch {
+  readonly scratch: Scratch;
+  /** Closes the connections. */
+  close(): Promise<void>;
 }
 
 /** A store with a connection. */
@@ -300,6 +314,11 @@ function fileTarget(file: string): StoreTarget {
         throw isUnnamedOutage(error) ? new StoreOutage(`${name}: ${error.message}`) : error;
       }
     },
+    async scratch() {
+      requireSqlite();
+      const { scratch } = await import('../../../stores/sqlite/index.ts');
+      return { scratch: await scratch(dirname(file)), close: async () => {} };
+    },
   };
 }
 
@@ -361,25 +380,39 @@ function databaseTarget(url: string, tables: string | undefined): StoreTarget {
   const address = parseStoreUrl(url);
   const { name } = address;
   const engine = ENGINES[address.engine];
+  const connect = async (deadlineMs?: number) => {
+    const client = await engine.open(address, tables, deadlineMs);
+    const close = async () => {
+      await client.store.close?.();
+      // A broken connection cannot be closed in order, and nothing is lost.
+      await client.end().catch(() => {});
+    };
+    try {
+      await withDeadline(client.connect(), MAX_CONNECT_MS);
+    } catch (error) {
+      await close();
+      const reason = connectReason(error);
+      const isTransient = !isPermanent(reason);
+      throw new StoreOutage(`${name} cannot be used: ${reason}`, { isTransient });
+    }
+    return { ...client, close };
+  };
   return {
     name,
     migrationSql: async () => engine.migrationSql?.(tables),
     async open() {
-      const { connect, end, ...opened } = await engine.open(address, tables);
-      const close = async () => {
-        await opened.store.close?.();
-        // A broken connection cannot be closed in order, and nothing is lost.
-        await end().catch(() => {});
-      };
+      const { store, migrate, close } = await connect();
+      const places = { usage: { name }, leases: { name } };
+      return { store, ...places, ...(migrate !== undefined && { migrate }), close };
+    },
+    async scratch() {
+      const { scratch, close } = await connect(PATIENCE_MS);
       try {
-        await withDeadline(connect(), MAX_CONNECT_MS);
+        return { scratch: await scratch(), close };
       } catch (error) {
         await close();
-        const reason = connectReason(error);
-        const isTransient = !isPermanent(reason);
-        throw new StoreOutage(`${name} cannot be used: ${reason}`, { isTransient });
+        throw error;
       }
-      return { ...opened, usage: { name }, leases: { name }, close };
     },
   };
 }
