@@ -1,6 +1,7 @@
 import { channel } from 'node:diagnostics_channel';
 import type { StoreFailure, StorePart, StoreReason } from './errors.ts';
-import type { RefusalReason, TokenId, TokenRecord } from './token/record.ts';
+import type { RequestReason } from './scope/index.ts';
+import type { RefusalReason, TokenId, TokenRecord, ValueFault } from './token/record.ts';
 
 interface BaseEvent {
   /** The time, by the clock of the service. */
@@ -31,7 +32,9 @@ interface TokenScopedEvent extends BaseEvent {
  *   that `issue` and `rotate` return.
  * - `verified`: a value was accepted, by the scope `grantedBy`.
  * - `refused`: a value was rejected. `id` is present if the value was well-formed, `account` if the
- *   token exists, and `needed` with `insufficient_scope` and `ancestor_insufficient`.
+ *   token exists, and `needed` with `insufficient_scope` and `ancestor_insufficient`. With `malformed`,
+ *   `detail` says why: `unknown_key` for each request means that this process has other keys than the one
+ *   that issued the tokens. `introspect` emits it for malformed values only.
  * - `reused`: somebody presented a value that a rotation had replaced, after its grace period. The value
  *   was rejected, so a `refused` event follows. Only the last replaced value is recognized; an older
  *   one is just `refused`, as `unknown`.
@@ -98,6 +101,8 @@ export type TokenEvent =
       readonly account?: string;
       /** With `insufficient_scope`: the scope that would have been enough. */
       readonly needed?: string;
+      /** With `malformed` and `ambiguous_request`: why, as in the verdict. */
+      readonly detail?: RequestReason | ValueFault;
     })
   | (BaseEvent & {
       readonly type: 'store_trouble';
@@ -184,6 +189,7 @@ export interface RefusedValue {
   readonly id?: TokenId | undefined;
   readonly account?: string | undefined;
   readonly needed?: string | undefined;
+  readonly detail?: RequestReason | ValueFault | undefined;
 }
 
 type ChangedRecord = Pick<TokenRecord, 'id' | 'account' | 'suspendedAt'>;
@@ -276,7 +282,7 @@ export class Events {
   }
 
   /** Emits that a value was refused. */
-  refused({ reason, id, account, needed }: RefusedValue, now: number): void {
+  refused({ reason, id, account, needed, detail }: RefusedValue, now: number): void {
     if (!this.#isHeard('refused')) return;
     this.#emit({
       type: 'refused',
@@ -285,6 +291,7 @@ export class Events {
       ...(id !== undefined && { id }),
       ...(account !== undefined && { account }),
       ...(needed !== undefined && { needed }),
+      ...(detail !== undefined && { detail }),
     });
   }
 

@@ -68,6 +68,7 @@ export type {
   TokenPage,
   TokenRecord,
   TokenState,
+  ValueFault,
   Verdict,
 } from './token/record.ts';
 export type { TokenAdvice } from './usage/advice.ts';

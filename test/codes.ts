@@ -3,6 +3,7 @@ import type { GuardReason } from '../src/http/guard/guard.ts';
 import type { HttpErrorCode } from '../src/http/index.ts';
 import type { ScopeErrorCode } from '../src/scope/index.ts';
 import type { Decision } from '../src/scope/set.ts';
+import type { ValueFault } from '../src/token/record.ts';
 
 // Types leave nothing at run time. The compiler holds these lists complete, and free of what is not a code.
 
@@ -116,8 +117,19 @@ const DECISION = {
   not_covered: true,
 } satisfies Record<Extract<Decision, { readonly allowed: false }>['reason'], true>;
 
+const VALUE = {
+  not_a_string: true,
+  empty: true,
+  begins_with_bearer: true,
+  is_id: true,
+  other_prefix: true,
+  unknown_key: true,
+  bad_tag: true,
+  other_form: true,
+} satisfies Record<ValueFault, true>;
+
 /** Why a token is refused, and why a set does not allow a request. */
-export const REASONS: readonly string[] = [...Object.keys(REFUSAL), ...Object.keys(DECISION)];
+export const REASONS: readonly string[] = [REFUSAL, DECISION, VALUE].flatMap(Object.keys);
 
 /** All codes, by the error that carries them; those of HTTP by what clients read. */
 export const CODES = {

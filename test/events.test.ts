@@ -126,7 +126,9 @@ describe('events', () => {
     const refused = (value: string, asked: Parameters<TokenService['verify']>[1] = need) =>
       emittedBy(() => tokens.verify(value, asked));
 
-    expect(await refused('nonsense')).toStrictEqual([{ type: 'refused', reason: 'malformed', at }]);
+    expect(await refused('nonsense')).toStrictEqual([
+      { type: 'refused', reason: 'malformed', detail: 'other_form', at },
+    ]);
     expect(await refused(foreign.value)).toStrictEqual([
       { type: 'refused', reason: 'unknown', id: foreign.id, at },
     ]);
@@ -141,7 +143,7 @@ describe('events', () => {
     ]);
     const ambiguous = { method: 'GET', domain: 'shop.example', target: '/a/../b' };
     expect(await refused(live.value, ambiguous)).toEqual([
-      { type: 'refused', reason: 'ambiguous_request', ...known, at },
+      { type: 'refused', reason: 'ambiguous_request', detail: 'path_dot_segment', ...known, at },
     ]);
     const withValue = { method: 'PUT', domain: 'shop.example', target: `/a/${live.value}` };
     expect(await refused(live.value, withValue)).toEqual([
@@ -329,7 +331,11 @@ describe('verifySync', () => {
     const { value } = await tokens.issue({ account, scopes: [SCOPE] });
     await tokens.verify(value, need);
 
-    expect(tokens.verifySync('nonsense', need)).toEqual({ ok: false, reason: 'malformed' });
+    expect(tokens.verifySync('nonsense', need)).toEqual({
+      ok: false,
+      reason: 'malformed',
+      detail: 'other_form',
+    });
     expect(tokens.verifySync(value, need)).toBeUndefined();
   });
 

@@ -114,6 +114,7 @@ const EXPORTS: Record<
       'type TokenId',
       'type TokenRecord',
       'type TokenState',
+      'type ValueFault',
       'type Verdict',
       'redact',
       'redactor',

@@ -24,6 +24,7 @@ import {
   type Token,
   type TokenId,
   type TokenRecord,
+  type ValueFault,
   type Verdict,
 } from '../token/record.ts';
 import type { UsageRecorder } from '../usage/recorder.ts';
@@ -112,6 +113,7 @@ interface NoClaim {
   readonly reason: 'malformed' | 'unknown';
   readonly claim?: undefined;
   readonly id?: TokenId;
+  readonly detail?: ValueFault;
 }
 
 const NO_ANCESTORS: Ancestors = [];
@@ -152,7 +154,7 @@ export class Decider {
     const { now, source } = call;
     const reading = readNeed(need, catalogs.routes);
     const presented = values.read(value);
-    if (presented === undefined) return this.#refuse('malformed', call);
+    if (typeof presented === 'string') return this.#refuse('malformed', call, {}, presented);
     const cached = source === 'store' ? undefined : reader.cached(presented.id, now);
     // A value that does not belong to the cached record may belong to a newer one.
     const proof = cached?.proofOf(presented);
@@ -365,7 +367,7 @@ export class Decider {
     const found = await this.#findClaim(value, now);
     const { claim } = found;
     if (claim === undefined)
-      throw invalidToken(this.#refuse(found.reason, { now }, { id: found.id }));
+      throw invalidToken(this.#refuse(found.reason, { now }, { id: found.id }, found.detail));
     const { record, ancestors, proof } = claim;
     const reason = found.reason ?? this.#addressFault(claim, call);
     if (reason !== undefined) throw invalidToken(this.#refuse(reason, { now }, record));
@@ -389,7 +391,11 @@ export class Decider {
   ): Promise<Token | undefined> {
     const usage = countsAsUse ? this.#parts.usage : undefined;
     const found = await this.#findClaim(value, now);
-    if (found.claim === undefined) return undefined;
+    if (found.claim === undefined) {
+      // Nothing else tells the host that it has other keys than those who issued the value.
+      if (found.reason === 'malformed') this.#refuse(found.reason, { now }, {}, found.detail);
+      return undefined;
+    }
     const { reason, claim, narrowed } = found;
     const isLive = reason === undefined && narrowed.scopes.length > 0;
     const isUsable = isLive && (!countsAsUse || (await this.#canUse(claim, { now, address })));
@@ -480,7 +486,7 @@ export class Decider {
   async #findClaim(value: unknown, now: number): Promise<FoundClaim | NoClaim> {
     const { values, reader, lineages } = this.#parts;
     const presented = values.read(value);
-    if (presented === undefined) return { reason: 'malformed' };
+    if (typeof presented === 'string') return { reason: 'malformed', detail: presented };
     const { id } = presented;
     const record = await reader.read(id, now);
     if (record === undefined) return { reason: 'unknown', id };
@@ -515,9 +521,9 @@ export class Decider {
     reason: Exclude<RefusalReason, NeedRefusal['reason']>,
     call: CountedCall,
     { id, account }: RefusedToken = {},
-    detail?: RequestReason,
+    detail?: RequestReason | ValueFault,
   ): RefusedVerdict {
-    this.#parts.events.refused({ reason, id, account }, call.now);
+    this.#parts.events.refused({ reason, id, account, detail }, call.now);
     // The account is known only if the token exists.
     if (id !== undefined && account !== undefined) this.#countRefusal(id, call);
     return Object.freeze({ ok: false, reason, ...(detail !== undefined && { detail }) });
@@ -580,9 +586,10 @@ function asRefusal(explanation: Explanation, reason: RefusalReason): Explanation
 }
 
 /** The message does not say why, because bearers may see it. The details do, for the host. */
-function invalidToken({ reason, rate, retryAfterSeconds }: RefusedVerdict): TokenError {
+function invalidToken({ reason, detail, rate, retryAfterSeconds }: RefusedVerdict): TokenError {
   return new TokenError('invalid_token', 'the value is not, or no longer, valid', {
     reason,
+    ...(detail !== undefined && { detail }),
     ...(rate !== undefined && { rate, retryAfterSeconds }),
   });
 }

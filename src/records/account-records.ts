@@ -166,7 +166,8 @@ export class AccountRecords {
     }
     // An id may have the form of a value of another system.
     const id = readId(valueOrId);
-    const presented = id === undefined ? this.#values.read(valueOrId) : undefined;
+    const read = id === undefined ? this.#values.read(valueOrId) : undefined;
+    const presented = typeof read === 'string' ? undefined : read;
     return {
       id: presented?.id ?? id,
       isTarget: (record) =>

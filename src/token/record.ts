@@ -223,6 +223,28 @@ export type RefusalReason =
   | 'limit_exceeded';
 
 /**
+ * Why a text is not a value of the service, for the host: with `malformed`. The bearer never learns it.
+ *
+ * - `not_a_string`: it is `undefined`, for example, or an object
+ * - `empty`: it has no characters
+ * - `begins_with_bearer`: it is the whole header; only what follows `Bearer ` is the value
+ * - `is_id`: it is the id of a token, which opens nothing
+ * - `other_prefix`: it has the form of a value, with another prefix than that of the service
+ * - `unknown_key`: the service does not have the key that it was made with
+ * - `bad_tag`: it was mistyped or forged, or a key has the name of another one
+ * - `other_form`: anything else, such as the value of another system, or a value with a line break at its end
+ */
+export type ValueFault =
+  | 'not_a_string'
+  | 'empty'
+  | 'begins_with_bearer'
+  | 'is_id'
+  | 'other_prefix'
+  | 'unknown_key'
+  | 'bad_tag'
+  | 'other_form';
+
+/**
  * The result of `verify`: the token (without its value) and the scope that allows the call, or why not.
  */
 export type Verdict =
@@ -255,8 +277,11 @@ export type Verdict =
       readonly grantedBy?: undefined;
       /** Why the value is refused. */
       readonly reason: RefusalReason;
-      /** With `ambiguous_request`: what makes the request ambiguous. */
-      readonly detail?: RequestReason;
+      /**
+       * With `ambiguous_request`: what makes the request ambiguous. With `malformed`: why it is not a value
+       * of this service, which is for your log and not for the bearer.
+       */
+      readonly detail?: RequestReason | ValueFault;
       /** With `insufficient_scope` and `ancestor_insufficient`: the scope that would have been enough. */
       readonly needed?: string;
       /**

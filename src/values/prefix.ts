@@ -7,7 +7,7 @@ import { TokenError } from '../errors.ts';
  * @throws {TokenError} `invalid_options`
  */
 export function checkPrefix(prefix: unknown): string {
-  if (typeof prefix !== 'string' || !/^[a-z][a-z0-9]{1,15}(?:_[a-z0-9]{1,8})?$/.test(prefix)) {
+  if (!isPrefix(prefix)) {
     throw new TokenError(
       'invalid_options',
       'prefix must be 2 to 16 of a-z and 0-9, a letter first, then at most one "_" with 1 to 8 more, like "acme" or "acme_live"',
@@ -18,6 +18,14 @@ export function checkPrefix(prefix: unknown): string {
     'invalid_options',
     'prefix must be your own: this one marks the tokens of another vendor',
   );
+}
+
+/** The characters of the longest prefix. */
+export const MAX_PREFIX_LENGTH = 25;
+
+/** Whether a text has the form of a prefix. */
+export function isPrefix(text: unknown): text is string {
+  return typeof text === 'string' && /^[a-z][a-z0-9]{1,15}(?:_[a-z0-9]{1,8})?$/.test(text);
 }
 
 /** As their vendors document them: one line for each vendor. */

@@ -3,7 +3,7 @@ import { customRandom } from 'nanoid';
 import { MAX_FOREIGN_LENGTH } from '../bounds.ts';
 import { copyText } from '../text/copy.ts';
 import { ID_LENGTH, isId } from '../token/id.ts';
-import type { Proof, TokenId, TokenRecord } from '../token/record.ts';
+import type { Proof, TokenId, TokenRecord, ValueFault } from '../token/record.ts';
 import { checkFormats, type ForeignFormat, readForeign } from './foreign.ts';
 import {
   ALPHABET,
@@ -19,6 +19,7 @@ import {
 } from './format.ts';
 import { sha256 } from './hmac.ts';
 import { type Key, type KeyRing, SEAL_BYTES } from './keys.ts';
+import { isPrefix, MAX_PREFIX_LENGTH } from './prefix.ts';
 import { redactor } from './redact.ts';
 
 /** Values in each of the two generations that a service remembers, so as not to check their tag again. @bound */
@@ -142,16 +143,22 @@ export class Values {
     return this.isRevealing ? revealValue(this.ring, record) : undefined;
   }
 
-  /** Reads a value; see {@link readValue}. */
-  read(value: unknown): PresentedValue | undefined {
-    if (typeof value !== 'string') return undefined;
-    if (value.length !== this.#length) return this.#readForeign(value);
+  /** Reads a value, or says why it is none; see {@link readValue}. */
+  read(value: unknown): PresentedValue | ValueFault {
+    if (typeof value !== 'string') return 'not_a_string';
+    if (value.length !== this.#length) return this.#readForeign(value) ?? formFault(value);
     const known = this.#own.get(value);
     if (known !== undefined) return known;
     const presented = readValue(this.ring, this.#prefix, value);
-    if (presented === undefined) return this.#readForeign(value);
+    if (typeof presented === 'string') return this.#readForeign(value) ?? presented;
     this.#own.add(value, presented);
     return presented;
+  }
+
+  /** The id in a value; `undefined` if it is none. */
+  idIn(value: unknown): TokenId | undefined {
+    const presented = this.read(value);
+    return typeof presented === 'string' ? undefined : presented.id;
   }
 
   /** Whether a text is a foreign value, or holds what looks like a value. */
@@ -172,21 +179,41 @@ export class Values {
 
 /**
  * Reads a presented value without asking the store: checks type, length, prefix, alphabet, version,
- * key and checksum, in that order. Constant work; never throws.
+ * key and checksum, in that order. Says which of them is wrong. Constant work; never throws.
  */
 export function readValue(
   ring: KeyRing,
   prefix: string,
   value: unknown,
-): PresentedValue | undefined {
+): PresentedValue | ValueFault {
   const start = prefix.length + 1;
-  if (typeof value !== 'string' || value.length !== start + BODY_LENGTH) return undefined;
-  if (!value.startsWith(prefix) || value[prefix.length] !== '_') return undefined;
-  if (!isAlphanumeric(value, start) || value[start] !== VERSION) return undefined;
+  if (typeof value !== 'string') return 'not_a_string';
+  if (value.length !== start + BODY_LENGTH) return formFault(value);
+  if (!value.startsWith(prefix) || value[prefix.length] !== '_') return formFault(value);
+  if (!isAlphanumeric(value, start) || value[start] !== VERSION) return formFault(value);
   const key = ring.get(value.slice(start + 1, start + ID_START));
-  if (key === undefined || !hasChecksum(key, value, start + CHECKSUM_START)) return undefined;
+  if (key === undefined) return 'unknown_key';
+  if (!hasChecksum(key, value, start + CHECKSUM_START)) return 'bad_tag';
   const claim = value.slice(start + ID_START, start + CHECKSUM_START);
   return { id: copyText(claim.slice(0, ID_LENGTH)) as TokenId, digest: digestOf(claim) };
+}
+
+/** The longest text that is a value with some prefix. */
+const MAX_VALUE_LENGTH = MAX_PREFIX_LENGTH + 1 + BODY_LENGTH;
+
+/** Says what a text looks like that does not have the form of a value of the service. Never {@link readValue}'s work: no key is asked. */
+function formFault(text: string): ValueFault {
+  if (text === '') return 'empty';
+  if (isId(text)) return 'is_id';
+  if (/^bearer\s/i.test(text.slice(0, 7))) return 'begins_with_bearer';
+  const start = text.length - BODY_LENGTH;
+  const isLikeOurs =
+    text.length <= MAX_VALUE_LENGTH &&
+    isPrefix(text.slice(0, Math.max(0, start - 1))) &&
+    text[start - 1] === '_' &&
+    text[start] === VERSION &&
+    isAlphanumeric(text, start);
+  return isLikeOurs ? 'other_prefix' : 'other_form';
 }
 
 /**

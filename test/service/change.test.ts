@@ -858,7 +858,11 @@ describe('key rotation', () => {
     const { store, clock, token } = await issued();
     const { store: outer, tokens } = setUp({ store, clock, keys: [K2] });
 
-    expect(await tokens.verify(token.value, NEED)).toEqual({ ok: false, reason: 'malformed' });
+    expect(await tokens.verify(token.value, NEED)).toEqual({
+      ok: false,
+      reason: 'malformed',
+      detail: 'unknown_key',
+    });
     expect(outer.calls).toEqual([]);
     expect(await tokens.get('acme', token.id)).toMatchObject({ id: token.id });
   });

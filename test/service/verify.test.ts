@@ -166,6 +166,42 @@ describe('verify', () => {
     expect(store.calls[0]?.args).toEqual([[token.id]]);
   });
 
+  it.each<[string, (value: string, id: string) => unknown, string]>([
+    ['a header', (value) => `Bearer ${value}`, 'begins_with_bearer'],
+    ['an id', (_, id) => id, 'is_id'],
+    ['nothing', () => undefined, 'not_a_string'],
+    ['an empty text', () => '', 'empty'],
+    ['a value of another key', (_, id) => forge(id, { key: K2 }), 'unknown_key'],
+    ['a value of another prefix', (_, id) => forge(id, { prefix: 'other' }), 'other_prefix'],
+    [
+      'a mistyped value',
+      (value) => `${value.slice(0, -1)}${value.endsWith('0') ? 1 : 0}`,
+      'bad_tag',
+    ],
+    ['a value with a line break', (value) => `${value}\n`, 'other_form'],
+  ])(
+    'tells the host why %s is malformed, by the verdict, the event and the error',
+    async (_, make, detail) => {
+      const events: unknown[] = [];
+      const { tokens, token } = await issued({ onEvent: (event) => events.push(event) });
+      const bad = make(token.value, token.id) as string;
+      events.length = 0;
+
+      const refused = { reason: 'malformed', detail };
+      expect(await tokens.verify(bad, NEED)).toEqual({ ok: false, ...refused });
+      expect(tokens.verifySync(bad, NEED)).toEqual({ ok: false, ...refused });
+      expect(await refusalOf(tokens.derive(bad, { scopes: [SCOPE] }))).toMatchObject({
+        code: 'invalid_token',
+        message: 'the value is not, or no longer, valid',
+        details: refused,
+      });
+      expect(await tokens.introspect(bad)).toBeUndefined();
+      const event = { type: 'refused', ...refused, at: expect.any(Date) };
+      expect(events).toEqual([event, event, event, event]);
+      expect(await tokens.verify(token.value, NEED)).toMatchObject({ ok: true });
+    },
+  );
+
   it('refuses a malformed value without a store call', async () => {
     const { store, tokens, token } = await issued();
     const bad = [...spoiled(token.value), '', token.id, forge(token.id, { key: K2 })];
@@ -174,6 +210,7 @@ describe('verify', () => {
       expect((await tokens.verify(value, NEED)) as object).toStrictEqual({
         ok: false,
         reason: 'malformed',
+        detail: expect.any(String),
       });
     }
     expect(store.calls).toEqual([]);
@@ -189,6 +226,7 @@ describe('verify', () => {
           expect(await tokens.verify(value as string, NEED)).toEqual({
             ok: false,
             reason: 'malformed',
+            detail: expect.any(String),
           });
         },
       ),

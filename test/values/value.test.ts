@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import type { TokenId, TokenRecord } from '../../src/token/record.ts';
+import type { TokenId, TokenRecord, ValueFault } from '../../src/token/record.ts';
 import { KeyRing } from '../../src/values/keys.ts';
 import {
   maskValue,
@@ -21,6 +21,12 @@ const ID = '0123456789ABCDEFGHIJKL' as TokenId;
 const SECRET = 'MNOPQRSTUVWXYZabcdefghijklm';
 const DIGEST = '9ead24b2a31532aa53aafd33f1f2c7b683c56545266509276aeb8bf9eea201ed';
 const KNOWN = 'acme_1k10123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklm27Jxd7';
+
+/** What a value is read as; `undefined` for anything else. */
+function presentedIn(...args: Parameters<typeof readValue>): PresentedValue | undefined {
+  const read = readValue(...args);
+  return typeof read === 'string' ? undefined : read;
+}
 
 function mint(prefix = 'acme', ring = RING): string {
   return mintValue(ring, prefix, newId(), undefined).value;
@@ -106,7 +112,7 @@ describe('readValue', () => {
       'aaaaaaaaaaaaaaaa_bbbbbbbb',
     ],
   ])('reads the known answer %#', (value, prefix) => {
-    const presented = readValue(RING, prefix, value);
+    const presented = presentedIn(RING, prefix, value);
 
     expect(presented?.id).toBe(ID);
     expect(Buffer.from(presented?.digest ?? []).toString('hex')).toBe(DIGEST);
@@ -120,16 +126,16 @@ describe('readValue', () => {
     const untagged = `acme_1k1${ID}${number.padStart(27, '0')}`;
 
     expect(reference.tag(String(K1.secret), untagged)).toBe(tag);
-    expect(readValue(RING, 'acme', untagged + tag)?.id).toBe(ID);
+    expect(presentedIn(RING, 'acme', untagged + tag)?.id).toBe(ID);
     const unpadded = tag.replace(/^0+/, '');
-    expect(readValue(RING, 'acme', untagged + unpadded.padEnd(6, '0'))?.id).toBe(
+    expect(presentedIn(RING, 'acme', untagged + unpadded.padEnd(6, '0'))?.id).toBe(
       unpadded.length === 6 ? ID : undefined,
     );
   });
 
   it('refuses a value if anything in it is changed, cut or added', () => {
-    expect(readValue(RING, 'acme', KNOWN)?.id).toBe(ID);
-    for (const bad of spoiled(KNOWN)) expect(readValue(RING, 'acme', bad)).toBeUndefined();
+    expect(presentedIn(RING, 'acme', KNOWN)?.id).toBe(ID);
+    for (const bad of spoiled(KNOWN)) expect(presentedIn(RING, 'acme', bad)).toBeUndefined();
   });
 
   it.each([
@@ -145,8 +151,8 @@ describe('readValue', () => {
     ['a full-width digit', forge('0123456789ABCDEFGHIJK１'), forge(ID)],
     ['a secret with a NUL', forge(ID, { secret: `${'z'.repeat(26)}\0` }), forge(ID)],
   ])('refuses %s, even with a valid tag', (_, bad, good) => {
-    expect(readValue(RING, 'acme', bad)).toBeUndefined();
-    expect(readValue(RING, 'acme', good)?.id).toBe(ID);
+    expect(presentedIn(RING, 'acme', bad)).toBeUndefined();
+    expect(presentedIn(RING, 'acme', good)?.id).toBe(ID);
   });
 
   it.each([
@@ -157,7 +163,7 @@ describe('readValue', () => {
     const untagged = `acme${separator}1k1${ID}${SECRET}`;
     const value = untagged + reference.tag(String(K1.secret), untagged);
 
-    expect(readValue(RING, 'acme', value)?.id).toBe(id);
+    expect(presentedIn(RING, 'acme', value)?.id).toBe(id);
   });
 
   it('returns undefined for arbitrary JavaScript values, and never throws', () => {
@@ -174,7 +180,7 @@ describe('readValue', () => {
     });
     fc.assert(
       fc.property(anything, (value) => {
-        expect(readValue(RING, 'acme', value)).toBeUndefined();
+        expect(presentedIn(RING, 'acme', value)).toBeUndefined();
       }),
       runs(),
     );
@@ -200,7 +206,7 @@ describe('readValue', () => {
       ),
     ],
   ])('refuses %s', (_, value) => {
-    expect(readValue(RING, 'acme', value)).toBeUndefined();
+    expect(presentedIn(RING, 'acme', value)).toBeUndefined();
     expect(readId(value)).toBeUndefined();
   });
 
@@ -212,10 +218,46 @@ describe('readValue', () => {
     });
     fc.assert(
       fc.property(fc.constantFrom('acme', 'acm', 'acmee', 'Acme'), body, (prefix, rest) => {
-        expect(readValue(RING, 'acme', `${prefix}_1k1${rest}`)).toBeUndefined();
+        expect(presentedIn(RING, 'acme', `${prefix}_1k1${rest}`)).toBeUndefined();
       }),
       runs(0.5),
     );
+  });
+});
+
+describe('what is not a value', () => {
+  const otherKey = forge(ID, { key: { ...K2, kid: 'k1' } });
+
+  it.each<[fault: ValueFault, text: unknown, near: unknown]>([
+    ['not_a_string', undefined, KNOWN],
+    ['not_a_string', null, KNOWN],
+    ['not_a_string', { value: KNOWN }, KNOWN],
+    ['empty', '', KNOWN],
+    ['begins_with_bearer', `Bearer ${KNOWN}`, KNOWN],
+    ['begins_with_bearer', 'bearer x', KNOWN],
+    ['is_id', ID, KNOWN],
+    ['other_prefix', forge(ID, { prefix: 'acme_live' }), forge(ID)],
+    ['other_prefix', forge(ID, { prefix: 'acmf' }), forge(ID)],
+    ['unknown_key', forge(ID, { key: K2 }), forge(ID, { key: K1 })],
+    ['bad_tag', otherKey, forge(ID, { key: K1 })],
+    ['bad_tag', `${KNOWN.slice(0, -1)}8`, KNOWN],
+    ['other_form', `${KNOWN}\n`, KNOWN],
+    ['other_form', KNOWN.slice(0, -1), KNOWN],
+    ['other_prefix', KNOWN.slice(1), KNOWN],
+    ['other_form', `"${KNOWN}"`, KNOWN],
+    ['other_form', 'Bearerx', KNOWN],
+    ['other_form', `${ID}x`, KNOWN],
+    ['other_form', forge(ID, { version: '2' }), forge(ID)],
+    ['other_form', forge(ID, { prefix: 'ACME' }), forge(ID)],
+    ['other_form', 'a'.repeat(10_000_000), KNOWN],
+  ])('is %s (case %#)', (fault, text, near) => {
+    const reader = new Values(RING, 'acme', { reveal: 'once' });
+
+    for (const read of [reader.read(text), reader.read(text), readValue(RING, 'acme', text)]) {
+      expect(read).toBe(fault);
+    }
+    expect(reader.idIn(text)).toBeUndefined();
+    expect(reader.idIn(near)).toBe(ID);
   });
 });
 
@@ -224,14 +266,14 @@ describe('key rotation', () => {
   const dropped = new KeyRing([K2]);
 
   it('reads values of each key in the ring, and mints with the active key', () => {
-    expect(readValue(both, 'acme', KNOWN)?.id).toBe(ID);
+    expect(presentedIn(both, 'acme', KNOWN)?.id).toBe(ID);
     expect(partsOf(mint('acme', both)).kid).toBe('k2');
-    expect(readValue(both, 'acme', mint('acme', both))).toBeDefined();
+    expect(presentedIn(both, 'acme', mint('acme', both))).toBeDefined();
   });
 
   it('refuses values of a key that was removed', () => {
-    expect(readValue(dropped, 'acme', KNOWN)).toBeUndefined();
-    expect(readValue(dropped, 'acme', mint('acme', both))).toBeDefined();
+    expect(presentedIn(dropped, 'acme', KNOWN)).toBeUndefined();
+    expect(presentedIn(dropped, 'acme', mint('acme', both))).toBeDefined();
   });
 
   it('opens boxes of each key in the ring', () => {
@@ -285,7 +327,7 @@ describe('proofOf', () => {
   });
 
   it('recognizes the digest of a value that readValue read', () => {
-    const read = readValue(RING, 'acme', KNOWN) as PresentedValue;
+    const read = presentedIn(RING, 'acme', KNOWN) as PresentedValue;
 
     expect(proofOf(read, recordFor({ digest: presented.digest }))).toBe('current');
     expect(proofOf(read, recordFor({ digest: other }))).toBeUndefined();
@@ -360,15 +402,15 @@ describe('Values', () => {
     for (const text of [...texts, ...odd, ...texts, ...odd]) {
       expect(reader.read(text)).toEqual(readValue(RING, 'acme', text));
     }
-    expect(reader.read(KNOWN)?.id).toBe(ID);
+    expect(reader.idIn(KNOWN)).toBe(ID);
   });
 
   it('reads more values than its cache holds', () => {
     const reader = new Values(RING, 'acme', { reveal: 'once' });
 
     const isWrong = (value: string): boolean =>
-      reader.read(value)?.id !== partsOf(value).id ||
-      reader.read(`${value.slice(0, -1)}!`) !== undefined;
+      reader.idIn(value) !== partsOf(value).id ||
+      reader.idIn(`${value.slice(0, -1)}!`) !== undefined;
 
     const values = others();
     expect([...values, ...values.slice(0, 100), ...values.slice(-100)].filter(isWrong)).toEqual([]);
