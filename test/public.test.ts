@@ -174,6 +174,7 @@ const EXPORTS: Record<
       'type GuardOutcome',
       'type GuardRefusal',
       'type TokenHandler',
+      'type SignInWay',
       'type TokenHandlerOptions',
       'tokenHandler',
       'errorResponse',

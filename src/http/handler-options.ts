@@ -102,6 +102,11 @@ export interface TokenHandlerOptions {
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
+/** At least one of the two ways to sign in. */
+export type SignInWay =
+  | { readonly authenticate: Authenticate }
+  | { readonly session: SessionAccount };
+
 function flag(name: string) {
   return z.optional(z.boolean({ error: `${name} must be true or false` }));
 }

@@ -26,7 +26,7 @@ import {
 import { docsPage } from './description/page.ts';
 import { Entrance } from './entrance.ts';
 import { HttpError, internalError, overloaded, STATUS } from './errors.ts';
-import { handlerOptions, type TokenHandlerOptions } from './handler-options.ts';
+import { handlerOptions, type SignInWay, type TokenHandlerOptions } from './handler-options.ts';
 import { FORM_TYPE, failAsOAuth, parseForm } from './introspection.ts';
 import { type Send, toFetchResponse } from './node/sending.ts';
 import { fromFetch, type HttpRequest, ownForms } from './request.ts';
@@ -75,7 +75,7 @@ export interface TokenHandler {
  * const handler = tokenHandler({ tokens, authenticate: fixedAccounts([{ username, password }]) });
  * createServer(toNodeListener(handler)).listen(8787, '127.0.0.1');
  */
-export function tokenHandler(options: TokenHandlerOptions): TokenHandler {
+export function tokenHandler(options: TokenHandlerOptions & SignInWay): TokenHandler {
   const http = new HttpHandler(options);
   const handle = (request: Request) =>
     new Promise<Response>((resolve) => {

@@ -17,7 +17,7 @@ export { koaGuard } from './guard/koa.ts';
 export { nestGuard } from './guard/nest.ts';
 export { nextGuard } from './guard/next.ts';
 export { type TokenHandler, tokenHandler } from './handler.ts';
-export type { TokenHandlerOptions } from './handler-options.ts';
+export type { SignInWay, TokenHandlerOptions } from './handler-options.ts';
 export { gracefulStop } from './node/graceful-stop.ts';
 export { toNodeListener } from './node/listener.ts';
 export { sendResponse } from './node/sending.ts';

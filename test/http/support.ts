@@ -1,5 +1,10 @@
 import { expect } from 'vitest';
-import { type Authenticate, type TokenHandlerOptions, tokenHandler } from '../../src/http/index.ts';
+import {
+  type Authenticate,
+  type SignInWay,
+  type TokenHandlerOptions,
+  tokenHandler,
+} from '../../src/http/index.ts';
 import {
   generateKey,
   MemoryTokenStore,
@@ -136,7 +141,8 @@ export function setUp({
     foreign,
     catalog: catalog === null ? undefined : ScopeCatalog.from(catalog),
   });
-  const handler = tokenHandler({ tokens, authenticate, session, ...handlerOptions });
+  const ways = { authenticate, session } as SignInWay;
+  const handler = tokenHandler({ tokens, ...ways, ...handlerOptions });
   for (const thing of [tokens, handler]) keepInspected(thing);
   keepPassword(PASSWORD);
   const send = async (request: Request) => readAnswer(await handler(request));

@@ -334,6 +334,7 @@ describe('the session function', () => {
   it('is required by tokenHandler if there is no authenticate', () => {
     const { tokens } = setUp();
 
+    // @ts-expect-error nobody could sign in
     expect(() => tokenHandler({ tokens })).toThrow('or give session');
     expect(() => tokenHandler({ tokens, session })).not.toThrow();
     expect(() => tokenHandler({ tokens, authenticate: () => null })).not.toThrow();

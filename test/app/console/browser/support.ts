@@ -13,6 +13,7 @@ import { afterAll, expect, onTestFinished } from 'vitest';
 import { type TokenConsoleOptions, tokenConsole } from '../../../../src/app/console/index.ts';
 import {
   fixedAccounts,
+  type SignInWay,
   type TokenHandlerOptions,
   tokenHandler,
   toNodeListener,
@@ -141,16 +142,19 @@ function serverOf(
   options: Partial<TokenConsoleOptions>,
 ) {
   const state = { isAway: false, arePasswordsRight: true };
+  const ways: Pick<TokenHandlerOptions, 'authenticate' | 'session'> = {
+    session,
+    ...(authenticate && {
+      authenticate: (credentials, request) =>
+        state.arePasswordsRight ? authenticate(credentials, request) : null,
+    }),
+  };
   const toApi = toNodeListener(
     tokenHandler({
       tokens,
       basePath: `${prefix}/auth`,
-      session,
       derivation,
-      ...(authenticate && {
-        authenticate: (credentials, request) =>
-          state.arePasswordsRight ? authenticate(credentials, request) : null,
-      }),
+      ...(ways as SignInWay),
     }),
   );
   const toPage = toNodeListener(
