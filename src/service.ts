@@ -1,5 +1,6 @@
 import type { CarryingRequest } from './access/counted-requests.ts';
 import type { Need } from './access/need.ts';
+import { TokenError } from './errors.ts';
 import type { TokenServiceOptions } from './inputs/options.ts';
 import type {
   AdviseOptions,
@@ -91,14 +92,23 @@ export class TokenService<out Entry extends string = string> {
     this.#reviews = new Reviews(this.#parts);
   }
 
+  /** The parts of the service that a method is called on. */
+  static #of(service: TokenService | undefined): ServiceParts {
+    if (typeof service === 'object' && service !== null && #parts in service) return service.#parts;
+    throw new TokenError(
+      'invalid_request',
+      'a method of the service was called without it: call tokens.issue(…), not issue(…), or pass on (input) => tokens.issue(input)',
+    );
+  }
+
   /** The lifetimes of tokens of this service. */
   get lifetime(): Lifetime {
-    return this.#parts.rules.lifetime;
+    return TokenService.#of(this).rules.lifetime;
   }
 
   /** Whether this service records how tokens are used. */
   get recordsUsage(): boolean {
-    return this.#parts.view.usage !== undefined;
+    return TokenService.#of(this).view.usage !== undefined;
   }
 
   /**
@@ -117,7 +127,7 @@ export class TokenService<out Entry extends string = string> {
   issue<const Asked extends string = never>(
     input: IssueInput<AskedScope<Entry, Asked>>,
   ): Promise<IssuedToken> {
-    return issue(this.#parts, input);
+    return issue(TokenService.#of(this), input);
   }
 
   /**
@@ -136,7 +146,7 @@ export class TokenService<out Entry extends string = string> {
   list<const Asked extends string = never>(
     input: ListInput<AskedScope<Entry, Asked>>,
   ): Promise<TokenPage> {
-    return list(this.#parts, input);
+    return list(TokenService.#of(this), input);
   }
 
   /**
@@ -150,6 +160,7 @@ export class TokenService<out Entry extends string = string> {
   async *listAll<const Asked extends string = never>(
     input: ListInput<AskedScope<Entry, Asked>>,
   ): AsyncGenerator<Token, void, undefined> {
+    TokenService.#of(this);
     yield* allOf((page) => this.list(page), input);
   }
 
@@ -164,7 +175,7 @@ export class TokenService<out Entry extends string = string> {
    * console.log(token?.state); // 'active'
    */
   get(account: string, valueOrId: string, options: GetOptions = {}): Promise<Token | undefined> {
-    return get(this.#parts, account, valueOrId, options);
+    return get(TokenService.#of(this), account, valueOrId, options);
   }
 
   /**
@@ -178,7 +189,7 @@ export class TokenService<out Entry extends string = string> {
    * const unused = usage?.scopes.filter(({ uses }) => uses === 0);
    */
   usage(account: string, valueOrId: string): Promise<TokenUsage | undefined> {
-    return usageOf(this.#parts, account, valueOrId);
+    return usageOf(TokenService.#of(this), account, valueOrId);
   }
 
   /**
@@ -203,7 +214,7 @@ export class TokenService<out Entry extends string = string> {
     valueOrId: string,
     options: AdviseOptions = {},
   ): Promise<TokenAdvice | undefined> {
-    return advise(this.#parts, account, valueOrId, options);
+    return advise(TokenService.#of(this), account, valueOrId, options);
   }
 
   /**
@@ -223,7 +234,7 @@ export class TokenService<out Entry extends string = string> {
     change: ModifyInput<AskedScope<Entry, Asked>>,
     options: ChangeOptions = {},
   ): Promise<ModifiedToken> {
-    return modify(this.#parts, { account, valueOrId, change, options });
+    return modify(TokenService.#of(this), { account, valueOrId, change, options });
   }
 
   /**
@@ -246,7 +257,7 @@ export class TokenService<out Entry extends string = string> {
     change: PatchInput<AskedScope<Entry, Asked>>,
     options: ChangeOptions = {},
   ): Promise<ModifiedToken> {
-    return patch(this.#parts, { account, valueOrId, change, options });
+    return patch(TokenService.#of(this), { account, valueOrId, change, options });
   }
 
   /**
@@ -261,7 +272,7 @@ export class TokenService<out Entry extends string = string> {
    * console.log(await tokens.revoke('acme', id)); // true
    */
   revoke(account: string, valueOrId: string, options: RevokeOptions = {}): Promise<boolean> {
-    return revoke(this.#parts, account, valueOrId, options);
+    return revoke(TokenService.#of(this), account, valueOrId, options);
   }
 
   /**
@@ -274,7 +285,7 @@ export class TokenService<out Entry extends string = string> {
    * console.log(await tokens.revokeAll('acme')); // 3
    */
   revokeAll(account: string, options: RevokeAllOptions = {}): Promise<number> {
-    return revokeAll(this.#parts, account, options);
+    return revokeAll(TokenService.#of(this), account, options);
   }
 
   /**
@@ -310,7 +321,7 @@ export class TokenService<out Entry extends string = string> {
     valueOrId: string,
     options: RotateOptions | CancelRotationOptions = {},
   ): Promise<Token> {
-    return rotate(this.#parts, account, valueOrId, options);
+    return rotate(TokenService.#of(this), account, valueOrId, options);
   }
 
   /**
@@ -324,7 +335,7 @@ export class TokenService<out Entry extends string = string> {
    * console.log(nearest?.failed, smallest); // 'method', 'POST:shop.example/orders'
    */
   explain(account: string, valueOrId: string, need: Need): Promise<Explanation> {
-    return explain(this.#parts, account, valueOrId, need);
+    return explain(TokenService.#of(this), account, valueOrId, need);
   }
 
   /**
@@ -337,7 +348,7 @@ export class TokenService<out Entry extends string = string> {
    * console.log(await tokens.scopes('acme')); // ['GET:shop.example/orders', …]
    */
   async scopes(account: string): Promise<Entry[]> {
-    return (await scopesOf(this.#parts, account)) as Entry[];
+    return (await scopesOf(TokenService.#of(this), account)) as Entry[];
   }
 
   /**
@@ -362,7 +373,7 @@ export class TokenService<out Entry extends string = string> {
     need: Need<AskedScope<Entry, Asked>>,
     options?: VerifyOptions,
   ): Promise<Verdict> {
-    return verify(this.#parts, value, need, options);
+    return verify(TokenService.#of(this), value, need, options);
   }
 
   /**
@@ -378,6 +389,7 @@ export class TokenService<out Entry extends string = string> {
     need: Need<AskedScope<Entry, Asked>>,
     options?: VerifyOptions,
   ): Promise<boolean> {
+    TokenService.#of(this);
     return (await this.verify(value, need, options)).ok;
   }
 
@@ -396,7 +408,7 @@ export class TokenService<out Entry extends string = string> {
     need: Need<AskedScope<Entry, Asked>>,
     options?: VerifySyncOptions,
   ): Verdict | undefined {
-    return verifySync(this.#parts, value, need, options);
+    return verifySync(TokenService.#of(this), value, need, options);
   }
 
   /**
@@ -418,7 +430,7 @@ export class TokenService<out Entry extends string = string> {
       const options = addressOf && { address: addressOf() };
       return this.verifySync(value, need, options) ?? this.verify(value, need, options);
     }
-    return decide(this.#parts, value, need, { address: addressOf, request });
+    return decide(TokenService.#of(this), value, need, { address: addressOf, request });
   }
 
   /**
@@ -434,7 +446,7 @@ export class TokenService<out Entry extends string = string> {
    * console.log(token?.scopes); // ['GET:shop.example/orders']
    */
   introspect(value: string, options: IntrospectOptions = {}): Promise<Token | undefined> {
-    return introspect(this.#parts, value, options);
+    return introspect(TokenService.#of(this), value, options);
   }
 
   /**
@@ -468,7 +480,7 @@ export class TokenService<out Entry extends string = string> {
     input: DeriveInput<AskedScope<Entry, Asked>>,
     options: DeriveOptions = {},
   ): Promise<IssuedToken> {
-    return derive(this.#parts, value, input, options);
+    return derive(TokenService.#of(this), value, input, options);
   }
 
   /**
@@ -484,7 +496,7 @@ export class TokenService<out Entry extends string = string> {
    * console.log(await tokens.purge({ before, limit: 10_000 })); // 417
    */
   purge(input: PurgeInput): Promise<number> {
-    return purge(this.#parts, input);
+    return purge(TokenService.#of(this), input);
   }
 
   /**
@@ -495,7 +507,7 @@ export class TokenService<out Entry extends string = string> {
    * const { hits, misses } = tokens.stats().cache;
    */
   stats(): ServiceStats {
-    return stats(this.#parts);
+    return stats(TokenService.#of(this));
   }
 
   /**
@@ -508,7 +520,7 @@ export class TokenService<out Entry extends string = string> {
    * for await (const token of tokens.scan()) console.log(token.account, token.id, token.state);
    */
   async *scan(): AsyncGenerator<Token, void, undefined> {
-    yield* scan(this.#parts);
+    yield* scan(TokenService.#of(this));
   }
 
   /**
@@ -527,6 +539,7 @@ export class TokenService<out Entry extends string = string> {
    * }
    */
   async *review(input: ReviewInput = {}): AsyncGenerator<TokenFinding, void, undefined> {
+    TokenService.#of(this);
     yield* this.#reviews.all(input);
   }
 
@@ -539,6 +552,7 @@ export class TokenService<out Entry extends string = string> {
    * @throws {TokenError} `invalid_request`, also for a cursor of another account or other days
    */
   async reviewPage(input: ReviewPageInput): Promise<FindingPage> {
+    TokenService.#of(this);
     return this.#reviews.page(input);
   }
 
@@ -558,7 +572,7 @@ export class TokenService<out Entry extends string = string> {
    * console.log(resealed, unreadable); // 417 0
    */
   reseal(options: ResealOptions = {}): Promise<ResealReport> {
-    return reseal(this.#parts, options);
+    return reseal(TokenService.#of(this), options);
   }
 
   /**
@@ -581,7 +595,7 @@ export class TokenService<out Entry extends string = string> {
    * await upkeep.stop();
    */
   upkeep(options: UpkeepOptions = {}): Upkeep {
-    return upkeep(this.#parts, options);
+    return upkeep(TokenService.#of(this), options);
   }
 
   /**
@@ -592,7 +606,7 @@ export class TokenService<out Entry extends string = string> {
    * @throws {TokenError} `store_unavailable`
    */
   isClockAhead(): Promise<boolean> {
-    return isClockAhead(this.#parts);
+    return isClockAhead(TokenService.#of(this));
   }
 
   /**
@@ -612,7 +626,7 @@ export class TokenService<out Entry extends string = string> {
    * const token = await tokens.import({ ...row, expiresAt: new Date(Date.now() + 86_400_000) });
    */
   import(input: ImportInput): Promise<Token> {
-    return importOne(this.#parts, input);
+    return importOne(TokenService.#of(this), input);
   }
 
   /**
@@ -630,7 +644,7 @@ export class TokenService<out Entry extends string = string> {
     rows: Iterable<ImportInput> | AsyncIterable<ImportInput>,
     options: ImportManyOptions = {},
   ): Promise<ImportReport> {
-    return importMany(this.#parts, rows, options);
+    return importMany(TokenService.#of(this), rows, options);
   }
 
   /**
@@ -641,7 +655,7 @@ export class TokenService<out Entry extends string = string> {
    * const resourceServer = new TokenService({ store, keys: tokens.verifierKeys(), prefix: 'acme' });
    */
   verifierKeys(): KeyOptions[] {
-    return this.#parts.ring.verifierKeys();
+    return TokenService.#of(this).ring.verifierKeys();
   }
 
   /**
@@ -666,7 +680,7 @@ export class TokenService<out Entry extends string = string> {
    * client.release();
    */
   in(connection: object): TokenService<Entry> {
-    const inside: unknown = new PartsInside(this.#parts, connection);
+    const inside: unknown = new PartsInside(TokenService.#of(this), connection);
     return new TokenService(inside as TokenServiceOptions<Entry>);
   }
 
@@ -681,6 +695,6 @@ export class TokenService<out Entry extends string = string> {
    * await tokens.close();
    */
   async close(): Promise<void> {
-    return close(this.#parts);
+    return close(TokenService.#of(this));
   }
 }

@@ -139,7 +139,8 @@ export function internalError(): HttpError {
 export function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
   if (!isTokenError(error) || STATUS_OF[error.code] === 500) return internalError();
-  const { code, message, details } = error;
+  const { code, message } = error;
+  const details = sentDetails(error);
   const { reason, store: _, ...others } = details ?? {};
   const bland = BLAND.get(code);
   if (bland === undefined || reason === undefined) return new HttpError(code, message, { details });
@@ -148,6 +149,13 @@ export function toHttpError(error: unknown): HttpError {
     reason: String(reason),
     ...(isMore && { details: others }),
   });
+}
+
+/** Without what the message says about an unknown member, which only programs of the host need again. */
+function sentDetails({ code, details }: TokenError): TokenError['details'] {
+  if (details === undefined || code === 'invalid_scope') return details;
+  const { unknown: _, suggestion: __, ...others } = details;
+  return Object.keys(others).length > 0 ? others : undefined;
 }
 
 /** Why a store fails is told to the host alone. */

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { MAX_TIMEOUT_MS } from '../bounds.ts';
 import { once } from '../inputs/once.ts';
-import { callback, strict, wholeNumber } from '../inputs/schemas.ts';
+import { callback, gotKind, strict, wholeNumber } from '../inputs/schemas.ts';
 import type { TokenService } from '../service.ts';
 import type { Authenticate } from './sign-in/basic-auth.ts';
 import { type FailureLimiter, isFailureLimiter } from './sign-in/login-limiter.ts';
@@ -122,7 +122,7 @@ function mountPath() {
 export const handlerOptions = once(() =>
   strict({
     tokens: z.custom<TokenService>((value) => value instanceof Object && 'issue' in value, {
-      error: 'tokens must be a TokenService',
+      error: gotKind('tokens must be a TokenService'),
     }),
     authenticate: z.optional(
       callback<Authenticate>(

@@ -28,12 +28,21 @@ import type { LeaseStore } from '../ports/lease-store.ts';
 import type { TokenStore } from '../ports/token-store.ts';
 import type { UsageStore } from '../ports/usage-store.ts';
 import type { ScopeCatalog, TypedCatalog } from '../scope/index.ts';
+import { kindOf } from '../text/wording.ts';
 import { type Clock, systemClock } from '../time/clock.ts';
 import type { Lifetime } from '../token/record.ts';
 import type { ForeignFormat } from '../values/foreign.ts';
-import type { KeyOptions } from '../values/keys.ts';
+import { type KeyOptions, keysFault } from '../values/keys.ts';
 import { once } from './once.ts';
-import { callback, checkOptions, readOption, strict, wholeNumber } from './schemas.ts';
+import {
+  callback,
+  checkOptions,
+  gotKind,
+  readBy,
+  readOption,
+  strict,
+  wholeNumber,
+} from './schemas.ts';
 
 /** How a {@link TokenService} works. */
 export type TokenServiceOptions<Entry extends string = string> = ServiceOptions<Entry> &
@@ -263,36 +272,74 @@ const serviceOptions = once(() => strict({ ...partOptions(), ...ruleOptions() })
 /** What a service is made of. */
 function partOptions() {
   return {
-    store: z.custom<TokenStore>((value) => hasMethods<TokenStore>(value, ...STORE_METHODS), {
-      error: 'store must be a TokenStore, such as new MemoryTokenStore()',
+    store: z.custom<TokenStore>(isTokenStore, {
+      error: ({ input }) => storeMessage(input),
     }),
-    keys: z.custom<readonly KeyOptions[]>(Array.isArray, {
-      error: 'keys must be a list of at least one key, as [generateKey()]',
+    keys: z.custom<readonly KeyOptions[]>((value) => keysFault(value) === undefined, {
+      error: ({ input }) => `${keysFault(input)}`,
     }),
-    prefix: z.string({ error: 'prefix must be a text such as "acme"' }),
+    prefix: z.string({ error: gotKind('prefix must be a text such as "acme"') }),
     foreign: z.optional(
       z.custom<readonly ForeignFormat[]>(Array.isArray, {
-        error: 'foreign must be a list of formats, as [formats.sanctum()]',
+        error: gotKind('foreign must be a list of formats, as [formats.sanctum()]'),
       }),
     ),
     catalog: z.optional(
-      z.custom<CatalogOption>((value) => typeof value === 'function' || isCatalog(value), {
-        error:
-          'catalog must be a ScopeCatalog, or a function that gives an account its ScopeCatalog',
+      z.custom<CatalogOption>((value) => isCatalogOption(value), {
+        error: ({ input }) =>
+          catalogMessage(input, ', or a function that gives an account its ScopeCatalog'),
       }),
     ),
     clock: z.optional(
       z.custom<Clock>((value) => hasMethods<Clock>(value, 'now'), {
-        error: 'clock must be an object with a method now(): Date',
+        error: gotKind('clock must be an object with a method now(): Date, such as systemClock'),
       }),
     ),
   };
 }
 
+/** Says why a value is not a store, and what would make it one. */
+function storeMessage(value: unknown): string {
+  const rule = 'store must be a TokenStore, such as new MemoryTokenStore()';
+  const hint =
+    hintFor(value) ??
+    (isClient(value) ? ': give new PostgresTokenStore(pool), or the store of your database' : '');
+  return `${rule}; got ${kindOf(value)}${hint}`;
+}
+
+/** Whether it looks like a client of a database, or its address. */
+function isClient(value: unknown): boolean {
+  if (typeof value === 'string') return /^\w+:\/\//.test(value);
+  const methods = ['query', 'execute', 'prepare', 'sendCommand', 'call'] as const;
+  return methods.some((method) => hasMethods<Record<string, unknown>>(value, method));
+}
+
+/** Says why a value is not a catalog, and what would make it one. @param or what it may be instead */
+export function catalogMessage(value: unknown, or = ''): string {
+  const isDocument = typeof value === 'object' && value !== null && 'paths' in value;
+  const hint = Array.isArray(value)
+    ? ': give ScopeCatalog.from([…])'
+    : (hintFor(value) ?? (isDocument ? ': give await catalogFromOpenApi(document)' : ''));
+  return `catalog must be a ScopeCatalog${or}; got ${kindOf(value)}${hint}`;
+}
+
+/** What to do with something that is not yet what it should be. */
+function hintFor(value: unknown): string | undefined {
+  const kind = kindOf(value);
+  if (kind === 'a promise') return ': put await before it';
+  return kind === 'a class' ? ': put new before it' : undefined;
+}
+
+function isCatalogOption(value: unknown): value is CatalogOption {
+  return kindOf(value) === 'a function' || isCatalog(value);
+}
+
 /** How it behaves. */
 function ruleOptions() {
   return {
-    reveal: z.optional(z.enum(['once', 'always'], { error: 'reveal must be "once" or "always"' })),
+    reveal: z.optional(
+      z.enum(['once', 'always'], { error: gotKind('reveal must be "once" or "always"') }),
+    ),
     lifetime: z.optional(
       strict({
         defaultSeconds: z.optional(wholeNumber(1, MAX_LIFETIME_SECONDS, 'lifetime.defaultSeconds')),
@@ -306,18 +353,20 @@ function ruleOptions() {
         maxBytes: z.optional(wholeNumber(MIN_CACHE_BYTES, MAX_CACHE_BYTES, 'cache.maxBytes')),
       }),
     ),
-    usage: switchOr({
+    usage: switchOr('usage', {
       store: z.optional(
         z.custom<UsageStore>(isUsageStore, {
-          error: 'usage.store must be a UsageStore, such as new MemoryTokenStore().usage',
+          error: gotKind('usage.store must be a UsageStore, such as new MemoryTokenStore().usage'),
         }),
       ),
       flushMs: z.optional(wholeNumber(MIN_FLUSH_MS, MAX_FLUSH_MS, 'usage.flushMs')),
     }),
-    limits: switchOr({
+    limits: switchOr('limits', {
       store: z.optional(
         z.custom<LeaseStore>(isLeaseStore, {
-          error: 'limits.store must be a LeaseStore, such as new MemoryTokenStore().leases',
+          error: gotKind(
+            'limits.store must be a LeaseStore, such as new MemoryTokenStore().leases',
+          ),
         }),
       ),
     }),
@@ -339,9 +388,17 @@ function ruleOptions() {
 }
 
 /** An optional object: `true` stands for one without members, and `false` for none. */
-function switchOr<Shape extends z.core.$ZodShape>(shape: Shape) {
-  const read = (given: unknown) => (given === true ? {} : given === false ? undefined : given);
-  return z.optional(z.pipe(z.transform(read), z.optional(strict(shape))));
+function switchOr<Shape extends z.core.$ZodShape>(name: string, shape: Shape) {
+  const read = readBy((given, refuse) => {
+    const isStore = [isUsageStore, isLeaseStore, isTokenStore].some((is) => is(given));
+    if (isStore) return refuse(`${name} must be true, or an object; got a store: give { store }`);
+    return given === true ? {} : given === false ? undefined : given;
+  });
+  return z.optional(z.pipe(read, z.optional(strict(shape))));
+}
+
+function isTokenStore(value: unknown): value is TokenStore {
+  return hasMethods<TokenStore>(value, ...STORE_METHODS);
 }
 
 function isUsageStore(value: unknown): value is UsageStore {

@@ -14,13 +14,26 @@ import {
   MAX_UPKEEP_MS,
   MIN_UPKEEP_MS,
 } from '../bounds.ts';
-import { isTokenError, TokenError, type TokenErrorCode, unreadableOption } from '../errors.ts';
+import {
+  invalidOptions,
+  isTokenError,
+  TokenError,
+  type TokenErrorCode,
+  unreadableOption,
+} from '../errors.ts';
 import { readBlock } from '../limits/addresses.ts';
 import { recallScope } from '../scope/grammar.ts';
 import { parseScope, type Scope } from '../scope/index.ts';
-import { parsedMembers, parseScopes } from '../scope/list.ts';
-import { nearestName } from '../scope/nearest.ts';
-import { durationMessage, secondsMessage, shown, shownBlock, shownName } from '../text/wording.ts';
+import { parsedMembers, parseScopes, refuseParameters } from '../scope/list.ts';
+import {
+  dateMessage,
+  durationMessage,
+  expiryMessage,
+  kindOf,
+  secondsMessage,
+  shown,
+  shownBlock,
+} from '../text/wording.ts';
 import { inTurns } from '../time/deadline.ts';
 import { parseDuration } from '../time/duration.ts';
 import { isId } from '../token/id.ts';
@@ -38,6 +51,7 @@ import {
 } from '../token/record.ts';
 import { isLong } from '../token/size.ts';
 import { readDigest } from '../values/foreign.ts';
+import { describeUnknown } from './names.ts';
 import { once } from './once.ts';
 import { ofMember, toTokenError } from './scope-refusals.ts';
 import type {
@@ -48,9 +62,6 @@ import type {
   Read,
   RefusedRow,
 } from './types.ts';
-
-/** Unknown members of an argument for which an error looks for a similar known one. @bound */
-export const MAX_COMPARED_NAMES = 20;
 
 /** The ranges of the schemas of whole numbers. */
 const RANGES = new WeakMap<object, readonly [min: number, max: number]>();
@@ -320,23 +331,33 @@ export function strict<Shape extends z.core.$ZodShape>(
   const schema = z.strictObject(shape, {
     error: ({ code, path = [], input, keys }) => {
       const place = path.join('.');
-      if (code === 'unrecognized_keys') return unknownMessage(keys as string[], known, place);
+      if (code === 'unrecognized_keys')
+        return describeUnknown(keys as string[], known, place).message;
       const subject = place === '' ? takes : `${place} must be`;
       return `${subject} an object { ${known.join(', ')} }; got ${shown(input)}`;
     },
   });
-  const { parse } = schema._zod;
   schema._zod.run = (payload, context) => {
-    const { value } = payload;
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isObject ? readObject(schema, payload as Members, context) : parse(payload, context);
+    const { value: input } = payload;
+    if (isMembers(input)) return readObject(schema, payload as Members, context);
+    payload.issues.push({ code: 'invalid_type', expected: 'object', input, inst: schema });
+    return payload;
   };
   return schema;
 }
 
+/** Whether it can hold members: no list, and no `Date`, of which people forget the name of its member. */
+function isMembers(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null) return false;
+  return !Array.isArray(value) && !(value instanceof Date);
+}
+
 type Members = z.core.ParsePayload<Readonly<Record<string, unknown>>>;
 
-/** As zod does it, which also runs the schemas of absent members: that takes a microsecond of each call. */
+/**
+ * As zod does it, which also runs the schemas of absent members: that takes a microsecond of each call. Reports
+ * unknown members first: often one of them is a known one that is missing.
+ */
 function readObject(
   inst: z.ZodMiniObject,
   payload: Members,
@@ -344,6 +365,12 @@ function readObject(
 ): z.core.ParsePayload {
   const { value: input, issues } = payload;
   const { shape } = inst._zod.def;
+  const keys: string[] = [];
+  for (const name in input) if (!Object.hasOwn(shape, name)) keys.push(name);
+  if (keys.length > 0) {
+    const known = Object.keys(shape);
+    issues.push({ code: 'unrecognized_keys', keys, known, input, inst, continue: true });
+  }
   const read: Record<string, unknown> = {};
   for (const name in shape) {
     const { _zod: member } = shape[name] as z.core.$ZodType;
@@ -357,10 +384,6 @@ function readObject(
     }
     if (result.value !== undefined || name in input) read[name] = result.value;
   }
-  const keys: string[] = [];
-  for (const name in input) if (!Object.hasOwn(shape, name)) keys.push(name);
-  if (keys.length > 0)
-    issues.push({ code: 'unrecognized_keys', keys, input, inst, continue: true });
   payload.value = read;
   return payload;
 }
@@ -436,7 +459,8 @@ export function checkOptions<Options>(schema: z.ZodMiniType<Options>, options: u
   const reading = parseSafely(schema, options, () => unreadableOption('an option'));
   if (reading.success) return reading.data;
   const [issue] = reading.error.issues;
-  throw new TokenError('invalid_options', issue?.message ?? 'options are missing');
+  if (issue === undefined) throw invalidOptions('options are missing');
+  throw new TokenError('invalid_options', issue.message, detailsOf(issue, schema));
 }
 
 /**
@@ -491,8 +515,8 @@ export function readBy<Output, Input = unknown>(
 }
 
 /** A function of the caller. */
-export function callback<Callback>(error: string): z.ZodMiniType<Callback> {
-  return z.custom<Callback>((value) => typeof value === 'function', { error });
+export function callback<Callback>(rule: string): z.ZodMiniType<Callback> {
+  return z.custom<Callback>((value) => typeof value === 'function', { error: gotKind(rule) });
 }
 
 /** A schema with a text for people who read its JSON Schema. */
@@ -509,12 +533,18 @@ function scopeFilterField() {
     }
     const read = new Map<string, Scope>();
     for (const text of list) {
-      const scope = attempt(() => parseScope(text as string), refuse, text);
+      const scope = attempt(() => parseWritten(text), refuse, text);
       if (scope === z.NEVER) return z.NEVER;
       read.set(scope.toString(), scope);
     }
     return [...read].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, scope]) => scope);
   });
+}
+
+function parseWritten(text: unknown): Scope {
+  const scope = parseScope(text as string);
+  refuseParameters(scope);
+  return scope;
 }
 
 function scopesField() {
@@ -568,7 +598,7 @@ function addressesField(): z.ZodMiniType<readonly string[]> {
     const blocks = new Set<string>();
     const fault = Array.isArray(value)
       ? faultOfBlocks(value, blocks)
-      : `limits.addresses must be a list; got ${shown(value)}`;
+      : `limits.addresses must be a list, as ["203.0.113.7"]; got ${shown(value)}`;
     return fault === undefined ? [...blocks] : refuse(fault);
   });
 }
@@ -612,7 +642,10 @@ function accountMessage(value: unknown): string {
 
 /** A whole number in a range, as an option; its value is never shown. */
 export function wholeNumber(min: number, max: number, name: string): z.ZodMiniType<number> {
-  return integer(min, max, () => rangeMessage(name, min, max));
+  return integer(min, max, ({ input }) => {
+    const rule = rangeMessage(name, min, max);
+    return typeof input === 'number' ? rule : `${rule}; got ${kindOf(input)}`;
+  });
 }
 
 /** A whole number in a range, as a member of an input. */
@@ -649,8 +682,14 @@ export function got(rule: string): (sent: Sent) => string {
   return ({ input }) => `${rule}; got ${shown(input)}`;
 }
 
+/** As {@link got}, for an option: its value is never shown. */
+export function gotKind(rule: string): (sent: Sent) => string {
+  return ({ input }) => `${rule}; got ${kindOf(input)}`;
+}
+
 function dateField(name: string): z.ZodMiniType<Date> {
-  return z.date({ error: got(`${name} must be a valid Date`) });
+  const message = name === 'expiresAt' ? expiryMessage : dateMessage;
+  return z.date({ error: ({ input }) => message(name, input) });
 }
 
 function toFault(issue: z.core.$ZodIssue, schema: z.ZodMiniType): TokenError {
@@ -659,10 +698,22 @@ function toFault(issue: z.core.$ZodIssue, schema: z.ZodMiniType): TokenError {
     return ofMember(issue.params['error'], String(member));
   }
   const code = CODE_OF_MEMBER.get(member) ?? 'invalid_request';
-  if (member === undefined) return new TokenError(code, issue.message);
+  return new TokenError(code, issue.message, detailsOf(issue, schema));
+}
+
+/** The member that an issue is about, or that holds an unknown one; `undefined` for the whole argument. */
+function detailsOf(
+  issue: z.core.$ZodIssue,
+  schema: z.ZodMiniType,
+): Readonly<Record<string, unknown>> | undefined {
   const place = issue.path.join('.');
-  const details = { member: place, ...rangeOf(schema, place) };
-  return new TokenError(code, issue.message, details);
+  const about = place === '' ? {} : { member: place };
+  if (issue.code === 'unrecognized_keys') {
+    const { known = [] } = issue as typeof issue & { readonly known?: readonly string[] };
+    const details = { ...about, ...describeUnknown(issue.keys, known, place).details };
+    return Object.keys(details).length === 0 ? undefined : details;
+  }
+  return place === '' ? undefined : { ...about, ...rangeOf(schema, place) };
 }
 
 /** The least and the greatest number that a member may be, for programs. */
@@ -682,21 +733,3 @@ const CODE_OF_MEMBER: ReadonlyMap<unknown, TokenErrorCode> = new Map([
   ['expire', 'invalid_expire'],
   ['limits', 'invalid_limits'],
 ]);
-
-function unknownMessage(
-  unknown: readonly string[],
-  known: readonly string[],
-  place: string,
-): string {
-  const names = unknown.slice(0, MAX_COMPARED_NAMES);
-  const close = names.map((name) => nearestName(name, known));
-  // A name that looks misspelled comes first, because its hint helps.
-  const index = Math.max(
-    0,
-    close.findIndex((name) => name !== undefined),
-  );
-  const name = shownName(names[index] as string);
-  const of = place === '' ? '' : ` of ${place}`;
-  const hint = close[index] === undefined ? '' : `; did you mean ${close[index]}?`;
-  return `unknown member ${name}${of}${hint} (known: ${known.join(', ')})`;
-}

@@ -1,6 +1,6 @@
 import { TokenError, type TokenErrorCode } from '../errors.ts';
 import type { RefusedScope, ScopeError } from '../scope/index.ts';
-import { renameIn } from '../text/wording.ts';
+import { kindOf, renameIn } from '../text/wording.ts';
 import { redact } from '../values/redact.ts';
 import { likeness } from './scope-hints.ts';
 
@@ -24,6 +24,7 @@ export function toTokenError(error: unknown, sent?: unknown): unknown {
 /** A hint that the scope module does not give, because it has to stay small. */
 function hintOf({ code, refused, suggestion }: ScopeError, sent: unknown): string {
   if (code === 'scope_unmatched') return '';
+  if (code === 'not_a_string' && refused === undefined) return `; got ${kindOf(sent)}`;
   // Of several, the message is about the first one.
   const text = refused === undefined ? sent : refused[0]?.scope;
   return (suggestion ?? refused?.[0]?.suggestion) === undefined ? likeness(text) : '';

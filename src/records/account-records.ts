@@ -1,5 +1,6 @@
 import { corruptStore, TokenError } from '../errors.ts';
 import type { PageQuery } from '../ports/token-store.ts';
+import { kindOf } from '../text/wording.ts';
 import {
   isAccepted,
   isExpired,
@@ -47,6 +48,7 @@ export class AccountRecords {
     state?: ListedState,
   ): Promise<TokenRecord | undefined> {
     const { id, isTarget } = this.#targetOf(account, valueOrId, now);
+    if (id === undefined) await this.#refuseSwapped(account, valueOrId, now);
     const record = id && (await this.#reader.read(id, now));
     if (record === undefined || !isTarget(record)) return undefined;
     const isShown = state === undefined ? isUnrevoked(record) : isListed(record, state, now);
@@ -103,7 +105,10 @@ export class AccountRecords {
       const change = apply(before);
       return change instanceof Promise ? change.then(changeOf(before)) : changeOf(before)(change);
     };
-    if (id === undefined) return make(undefined);
+    if (id === undefined) {
+      await this.#refuseSwapped(account, valueOrId, now);
+      return make(undefined);
+    }
     return dryRun === true ? this.#dryRun(id, now, make) : this.#queue.change(id, now, make);
   }
 
@@ -161,9 +166,7 @@ export class AccountRecords {
     valueOrId: unknown,
     now: number,
   ): { readonly id: TokenId | undefined; readonly isTarget: (record: TokenRecord) => boolean } {
-    if (valueOrId === undefined) {
-      throw new TokenError('invalid_request', 'give the account first, and then the value or id');
-    }
+    if (typeof valueOrId !== 'string') throw valueOrIdRequired(valueOrId);
     // An id may have the form of a value of another system.
     const id = readId(valueOrId);
     const read = id === undefined ? this.#values.read(valueOrId) : undefined;
@@ -176,11 +179,34 @@ export class AccountRecords {
     };
   }
 
+  /**
+   * Refuses a call with the account in the place of the token, and the token in the place of the account. An
+   * account may look like an id, so the record decides.
+   *
+   * @throws {TokenError} `invalid_request`
+   */
+  async #refuseSwapped(account: string, valueOrId: unknown, now: number): Promise<void> {
+    const id = readId(account) ?? this.#values.idIn(account);
+    const record = id && (await this.#reader.read(id, now));
+    if (record?.account === valueOrId)
+      throw new TokenError('invalid_request', `${ORDER}; they are swapped`, { member: 'account' });
+  }
+
   /** Ends the reads and closes the store. */
   async close(): Promise<void> {
     await this.#reader.close();
     await this.#store.close();
   }
+}
+
+const ORDER = 'give the account first, and then the value or id';
+
+function valueOrIdRequired(given: unknown): TokenError {
+  if (given === undefined) return new TokenError('invalid_request', ORDER, { member: 'valueOrId' });
+  const hint = kindOf(given) === 'an object' ? ': give token.id' : '';
+  return new TokenError('invalid_request', `${ORDER}, a text; got ${kindOf(given)}${hint}`, {
+    member: 'valueOrId',
+  });
 }
 
 /** What a change sets; `undefined` if there is nothing to change. */

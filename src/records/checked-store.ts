@@ -59,6 +59,7 @@ export class CheckedStore {
   readonly deadlineMs: number;
   readonly #health: StoreHealth;
   #onWrite: (changed: ChangedIds) => void = () => {};
+  #isClosed = false;
 
   constructor(store: TokenStore, { isLocal, deadlineMs, health }: CheckOptions) {
     this.#store = store;
@@ -130,6 +131,7 @@ export class CheckedStore {
     if (ids.length === 1) return [await this.#find(ids[0] as TokenId)];
     const start = performance.now();
     try {
+      this.#requireOpen();
       const asked: Promise<unknown> = this.#store.find(ids);
       const answer = await (this.isLocal ? asked : this.#inTime(asked));
       if (Array.isArray(answer) && answer.length === ids.length) {
@@ -147,6 +149,7 @@ export class CheckedStore {
 
   async #find(id: TokenId): Promise<Found> {
     try {
+      this.#requireOpen();
       const asked = this.#store.find([id]);
       const answer: readonly unknown[] = await (this.isLocal ? asked : this.#inTime(asked));
       const isOne = Array.isArray(answer) && answer.length === 1;
@@ -232,8 +235,11 @@ export class CheckedStore {
     await this.#call(unsubscribe);
   }
 
+  /** Closes the store. Later calls fail, also those of a store that needs no closing. */
   async close(): Promise<void> {
-    await this.#call(async () => this.#store.close?.());
+    const closing = this.#call(async () => this.#store.close?.());
+    this.#isClosed = true;
+    await closing;
   }
 
   /** Turns any error into a failure that may be shown, and reports it. */
@@ -265,6 +271,7 @@ export class CheckedStore {
 
   async #call<Answer>(call: () => Promise<Answer>, until?: number): Promise<Answer> {
     try {
+      this.#requireOpen();
       const asked = call();
       const answer = await (this.isLocal ? asked : this.#inTime(asked, until));
       this.#health.onAnswer();
@@ -272,6 +279,10 @@ export class CheckedStore {
     } catch (error) {
       throw this.failure(error);
     }
+  }
+
+  #requireOpen(): void {
+    if (this.#isClosed) throw storeUnavailable('closed');
   }
 
   #inTime<Answer>(answer: Promise<Answer>, until?: number): Promise<Answer> {

@@ -21,7 +21,7 @@ export function* parsingScopes(requested: unknown, readText = safeParseScope): S
 
 function membersOf(requested: unknown): unknown[] {
   const members = toMembers(requested);
-  if (members.length === 0) throw scopesRequired();
+  if (members.length === 0) throw scopesRequired(requested);
   if (members.length > MAX_SCOPES) throw tooManyScopes();
   return members;
 }
@@ -48,6 +48,24 @@ export function meantBy({ method, domain, path }: Scope): string | undefined {
   return meant === path ? undefined : `${method}:${domain}/${meant}`;
 }
 
+function parameterMessage(scope: string, meant: string): string {
+  return `"${scope}" has a segment like the parameter of a route, which a scope writes as {}; did you mean "${meant}"?`;
+}
+
+/**
+ * Refuses a scope that a person wrote with a segment such as `:id`, which the parser takes as the text that it
+ * is.
+ *
+ * @throws {ScopeError} `route_parameter`
+ */
+export function refuseParameters(scope: Scope): void {
+  const suggestion = meantBy(scope);
+  if (suggestion === undefined) return;
+  throw new ScopeError('route_parameter', parameterMessage(scope.toString(), suggestion), {
+    suggestion,
+  });
+}
+
 /**
  * Reads the members of a list that a person wrote, in steps. The parser takes `:id` as the text that it is;
  * here nobody means that.
@@ -69,7 +87,7 @@ export function* readMembers(
       const meant = meantBy(reading.scope);
       if (meant !== undefined) {
         refused.push({ scope, code: 'route_parameter', suggestion: meant });
-        why ||= `"${scope}" has a segment like the parameter of a route, which a scope writes as {}; did you mean "${meant}"?`;
+        why ||= parameterMessage(scope, meant);
       } else if (isAllowed?.(reading.scope) === false) refused.push({ scope });
       else read.set(scope, reading.scope);
     } else {
@@ -107,7 +125,7 @@ export function toList<Member>(scopes: Iterable<Member>): readonly Member[] {
   } catch {
     // Refused below, like a value that is not a list.
   }
-  throw scopesRequired();
+  throw scopesRequired(scopes);
 }
 
 export function tooManyScopes(): ScopeError {
@@ -117,11 +135,17 @@ export function tooManyScopes(): ScopeError {
   );
 }
 
-export function scopesRequired(): ScopeError {
-  return new ScopeError(
-    'scopes_required',
-    'a list of scopes is required, as ["GET:shop.example/orders"]',
-  );
+/** @param given what was given instead of a list */
+export function scopesRequired(given?: unknown): ScopeError {
+  const rule = 'a list of scopes is required, as ["GET:shop.example/orders"]';
+  return new ScopeError('scopes_required', rule + hintFor(given));
+}
+
+function hintFor(given: unknown): string {
+  if (typeof given === 'string') {
+    return /[\s,]/.test(given) ? '; got a text: split it' : '; got a text: put it into a list';
+  }
+  return given instanceof Set ? '; got a Set: give [...set]' : '';
 }
 
 /** The members of an array, at most one more than allowed; none of a hostile or other value. */

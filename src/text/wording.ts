@@ -1,5 +1,6 @@
+import { MAX_LIFETIME_SECONDS } from '../bounds.ts';
 import { TokenError } from '../errors.ts';
-import { DAY_MS } from '../time/duration.ts';
+import { DAY_MS, durationText, secondsMeant } from '../time/duration.ts';
 
 /** How one interface, such as HTTP, names members, by their names in the library. */
 export type Names = Readonly<Record<string, string>>;
@@ -13,15 +14,34 @@ const DATE = /^\d{4}-\d\d-\d\d(?:T[\d:.]{1,12}(?:Z|[+-]\d\d:?\d\d)?)?$/;
 export function shown(value: unknown): string {
   try {
     if (typeof value === 'string') return shownText(value);
-    if (typeof value === 'bigint' || typeof value === 'symbol') return `a ${typeof value}`;
-    if (typeof value === 'function') return 'a function';
-    if (typeof value !== 'object' || value === null) return String(value);
-    if (Array.isArray(value)) return 'a list';
+    if (typeof value === 'number') return String(value);
     if (value instanceof Date) return shownDate(value);
   } catch {
     // A proxy of the caller may throw.
   }
+  return kindOf(value);
+}
+
+/** The kind of a value, such as `a text` or `undefined`. For values that are never shown. */
+export function kindOf(value: unknown): string {
+  try {
+    if (typeof value === 'string') return value === '' ? 'an empty text' : 'a text';
+    if (typeof value === 'function') return isClass(value) ? 'a class' : 'a function';
+    if (value === undefined || value === null || typeof value === 'boolean') return String(value);
+    if (typeof value !== 'object') return `a ${typeof value}`;
+    if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
+    if (value instanceof Date) return 'a Date';
+    if (value instanceof Map || value instanceof Set)
+      return value instanceof Map ? 'a Map' : 'a Set';
+    if (typeof Reflect.get(value, 'then') === 'function') return 'a promise';
+  } catch {
+    // A proxy of the caller may throw.
+  }
   return 'an object';
+}
+
+function isClass(value: object): boolean {
+  return Function.prototype.toString.call(value).startsWith('class');
 }
 
 function shownText(text: string): string {
@@ -77,6 +97,8 @@ export function secondsMessage(name: string, value: unknown, min: number, max: n
   if (typeof value === 'string' && /^\d{1,10}$/.test(value)) {
     return `${rule}; got the text "${value}": give the number ${Number(value)} without quotes`;
   }
+  const meant = typeof value === 'string' ? secondsMeant(value) : undefined;
+  if (meant !== undefined) return `${rule}; got ${shown(value)}: give ${meant}`;
   if (!Number.isInteger(value) || (value as number) <= max) return `${rule}; got ${shown(value)}`;
   const seconds = value as number;
   const limit = inWords(max) === `${max} s` ? '' : ` (${max} s)`;
@@ -88,9 +110,53 @@ export function secondsMessage(name: string, value: unknown, min: number, max: n
 
 /** Says why a value is not a duration, as `expiresIn` takes it. */
 export function durationMessage(name: string, value: unknown): string {
-  const rule = `${name} must be at least 1 second: a whole number with its unit, such as "30d", "12h", "30m" or "45s", or a number of seconds`;
-  const isBare = typeof value === 'string' && /^[1-9]\d{0,8}$/.test(value);
-  return `${rule}; got ${shown(value)}${isBare ? `: for seconds give "${value}s" or ${value}` : ''}`;
+  const rule = `${name} must be at least 1 second, as a whole number with its unit (s, m, h or d), such as "30d", or as a number of seconds`;
+  return `${rule}; got ${shown(value)}${durationHint(value)}`;
+}
+
+function durationHint(value: unknown): string {
+  if (isNever(value)) return `: ${everExpires()}; leave it out for the default`;
+  if (value instanceof Date) return ': an instant is given as expiresAt';
+  if (typeof value !== 'string') return '';
+  if (/^[1-9]\d{0,8}$/.test(value)) return `: for seconds give "${value}s" or ${value}`;
+  const meant = secondsMeant(value);
+  return meant === undefined ? '' : `: write "${durationText(meant)}"`;
+}
+
+/** Says why a value is not a `Date`. */
+export function dateMessage(name: string, value: unknown): string {
+  return `${name} must be a valid Date; got ${shown(value)}${dateHint(value)}`;
+}
+
+function dateHint(value: unknown): string {
+  if (typeof value === 'string' && DATE.test(value)) return `: give new Date("${value}")`;
+  if (!Number.isSafeInteger(value) || (value as number) < LEAST_UNIX_SECONDS) return '';
+  return (value as number) < LEAST_UNIX_MS
+    ? `: give new Date(${value} * 1000)`
+    : `: give new Date(${value})`;
+}
+
+/** Numbers from here on are UNIX seconds after 2001, and not a lifetime. */
+const LEAST_UNIX_SECONDS = 1e9;
+/** Numbers from here on are UNIX milliseconds after 1973, and not seconds before the year 5138. */
+const LEAST_UNIX_MS = 1e11;
+
+/** Says why a value is not an instant of expiry. */
+export function expiryMessage(name: string, value: unknown): string {
+  if (isNever(value)) return `${name} must be a valid Date; got ${shown(value)}: ${everExpires()}`;
+  const meant = typeof value === 'string' ? secondsMeant(value) : undefined;
+  const hint = meant === undefined ? '' : `: give new Date(Date.now() + ${meant} * 1000)`;
+  return dateMessage(name, value) + hint;
+}
+
+function everExpires(): string {
+  return `every token expires, after ${inWords(MAX_LIFETIME_SECONDS)} at the latest`;
+}
+
+/** Whether a value was meant to say that a token never expires. */
+function isNever(value: unknown): boolean {
+  if (typeof value !== 'string') return value === null || value === Number.POSITIVE_INFINITY;
+  return /^(?:never|none|forever|infinity|infinite|unlimited|permanent)$/i.test(value);
 }
 
 /** Whether a number must be milliseconds: far too large for seconds, and in range as milliseconds. */

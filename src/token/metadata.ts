@@ -9,7 +9,10 @@ import { isObject, type JsonObject } from './record.ts';
  */
 export function readMetadata(value: unknown): JsonObject | string {
   try {
-    if (!isObject(value)) return `metadata must be a JSON object; got ${shown(value)}`;
+    if (!isObject(value)) {
+      const hint = typeof value === 'string' ? ': give JSON.parse(text)' : '';
+      return `metadata must be a JSON object; got ${shown(value)}${hint}`;
+    }
     const fault = jsonFault(value);
     if (fault !== undefined) return `${metadataPath(fault.names)} must be JSON; got ${fault.what}`;
     const text = JSON.stringify(value);
@@ -45,12 +48,12 @@ function jsonFault(value: unknown, depth = 0): JsonFault | undefined {
   if (typeof value === 'number' && Number.isFinite(value)) {
     // Its last digits may be gone already, such as those of an id that was read from JSON.
     const isKept = !Number.isInteger(value) || Number.isSafeInteger(value);
-    return isKept ? undefined : { names: [], what: `${value}, which was rounded: use a text` };
+    return isKept ? undefined : { names: [], what: `${value}, which was rounded: give a text` };
   }
   // Deeper than anything that fits. JSON.stringify takes quadratic time in the depth.
   const isDeep = depth > MAX_METADATA_DEPTH;
   if (isDeep || (!Array.isArray(value) && !isPlainObject(value))) {
-    return { names: [], what: isDeep ? 'too many levels' : shown(value) };
+    return { names: [], what: isDeep ? 'too many levels' : shown(value) + hintFor(value) };
   }
   const members = Array.isArray(value) ? value.entries() : Object.entries(value);
   for (const [name, member] of members) {
@@ -60,6 +63,16 @@ function jsonFault(value: unknown, depth = 0): JsonFault | undefined {
     return fault;
   }
   return undefined;
+}
+
+/** What JSON has in the place of a value. */
+function hintFor(value: unknown): string {
+  if (value === undefined) return ': leave it out, or give null';
+  if (typeof value === 'number') return ': give null or a text';
+  if (typeof value === 'bigint') return ': give String(value)';
+  if (value instanceof Date && Number.isFinite(value.getTime())) return ': give its toISOString()';
+  if (value instanceof Map) return ': give Object.fromEntries(map)';
+  return value instanceof Set ? ': give [...set]' : '';
 }
 
 /** Such as `metadata.a.b`; a name that is long, or may be a secret, is left out. */

@@ -1,5 +1,6 @@
 import * as crypto from 'node:crypto';
 import { invalidOptions } from '../errors.ts';
+import { kindOf } from '../text/wording.ts';
 import { ShortHmac, sha256 } from './hmac.ts';
 
 /** A key as the host stores it. */
@@ -50,9 +51,8 @@ export class KeyRing {
    * @throws {TokenError} `invalid_options`, naming the option and never its value
    */
   constructor(options: readonly KeyOptions[]) {
-    if (!Array.isArray(options) || options.length === 0) {
-      throw invalidOptions('keys must be a list of at least one key, as [generateKey()]');
-    }
+    const fault = keysFault(options);
+    if (fault !== undefined) throw invalidOptions(fault);
     const secrets = new Set<string>();
     for (const [index, option] of options.entries()) {
       const key = new Key(option, `keys[${index}]`);
@@ -193,9 +193,38 @@ export class Key {
   }
 }
 
+/**
+ * Says why a value is not a list of keys; `undefined` for one. Suggests a new key only if there is none: with
+ * other keys than theirs, all tokens are refused.
+ */
+export function keysFault(keys: unknown): string | undefined {
+  if (Array.isArray(keys) && keys.length > 0) return undefined;
+  return `keys must be a list of at least one key; got ${kindOf(keys)}${hintFor(keys)}`;
+}
+
+function hintFor(keys: unknown): string {
+  if (keys === undefined || keys === null || keys === '') {
+    return ': if you have keys, is the variable or the file with them read? generateKey() makes the first one';
+  }
+  if (Array.isArray(keys)) return ': generateKey() makes the first one';
+  if (typeof keys === 'string') {
+    return /^\s*[[{]/.test(keys)
+      ? ': parse it, as JSON.parse(text)'
+      : ': give an object with it, as [{ kid: "k1", secret, status: "active" }]';
+  }
+  if (keys instanceof Uint8Array) {
+    return ': give an object with it, as [{ kid: "k1", secret, status: "active" }]';
+  }
+  if (typeof keys === 'object' && 'kid' in keys) return ': put your key into a list, as [key]';
+  return kindOf(keys) === 'a promise' ? ': put await before it' : '';
+}
+
 function checkOption(option: KeyOptions, path: string): void {
   if (typeof option !== 'object' || option === null) {
-    throw invalidOptions(`${path} must be an object { kid, secret, status }`);
+    const hint = typeof option === 'function' ? ': call it' : '';
+    throw invalidOptions(
+      `${path} must be an object { kid, secret, status }; got ${kindOf(option)}${hint}`,
+    );
   }
   if (Object.keys(option).some((name) => !['kid', 'secret', 'status'].includes(name))) {
     throw invalidOptions(`${path} holds an unknown option; known are kid, secret and status`);
@@ -231,8 +260,15 @@ function toBytes(secret: unknown, path: string): Uint8Array {
   if (typeof secret === 'string' && /^[A-Za-z0-9_-]+={0,2}$/.test(secret)) {
     return Uint8Array.from(Buffer.from(secret, 'base64url'));
   }
+  const rule = `${path} must be a Uint8Array or base64url text of at least 32 random bytes`;
+  if (typeof secret !== 'string' || secret === '') {
+    throw invalidOptions(`${rule}; got ${kindOf(secret)}`);
+  }
+  const isBase64 = /^[A-Za-z0-9+/]+={0,2}$/.test(secret);
   throw invalidOptions(
-    `${path} must be a Uint8Array or base64url text of at least 32 random bytes`,
+    isBase64
+      ? `${rule}; got base64: give Buffer.from(text, "base64")`
+      : `${rule}; got another text`,
   );
 }
 

@@ -1,6 +1,9 @@
 import { askCatalog } from '../access/catalogs.ts';
 import { type Need, readNeed } from '../access/need.ts';
 import { readAccount } from '../inputs/schemas.ts';
+import { toTokenError } from '../inputs/scope-refusals.ts';
+import type { Scope } from '../scope/index.ts';
+import { refuseParameters } from '../scope/list.ts';
 import type { Explanation } from '../token/record.ts';
 import type { ServiceParts } from './parts.ts';
 
@@ -14,8 +17,18 @@ export async function explain(
   const now = clock();
   const owner = readAccount(account);
   const reading = readNeed(need, catalogs.routes);
+  if (reading.ok && 'scope' in need) refuseWritten(reading.need as Scope);
   const record = await records.find(owner, valueOrId, now);
   return decider.explain(record, reading, await catalogs.of(owner), now);
+}
+
+/** To `verify`, a scope with `:id` is covered by one with `{}`; here the answer would suggest `:id` for a token. */
+function refuseWritten(scope: Scope): void {
+  try {
+    refuseParameters(scope);
+  } catch (error) {
+    throw toTokenError(error);
+  }
 }
 
 /** Returns the scopes that an account may ask for. */

@@ -633,7 +633,7 @@ describe('an error message', () => {
     [
       'POST /token',
       { scopes: SCOPES, ttl: '30d' },
-      `${ttl}; got the text "30d"`,
+      `${ttl}; got the text "30d": give 2592000`,
       { member: 'ttl', ...year },
     ],
     [
@@ -677,7 +677,7 @@ describe('an error message', () => {
     [
       'PATCH /token/ID',
       { removeScopes: 'x' },
-      'removeScopes: a list of scopes is required, as ["GET:shop.example/orders"]',
+      'removeScopes: a list of scopes is required, as ["GET:shop.example/orders"]; got a text: put it into a list',
       { member: 'removeScopes' },
     ],
     [
@@ -689,7 +689,7 @@ describe('an error message', () => {
     [
       'POST /token',
       [],
-      'the body must be an object { scopes, ttl, expiresIn, expire, name, metadata, limits }; got a list',
+      'the body must be an object { scopes, ttl, expiresIn, expire, name, metadata, limits }; got an empty list',
       undefined,
     ],
     [

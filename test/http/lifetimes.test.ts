@@ -87,7 +87,7 @@ describe.each(CALLS)('%s %s', (...call) => {
   it.each([
     [
       { expiresIn: '1.5h' },
-      'expiresIn must be at least 1 second: a whole number with its unit, such as "30d", "12h", "30m" or "45s", or a number of seconds; got the text "1.5h"',
+      'expiresIn must be at least 1 second, as a whole number with its unit (s, m, h or d), such as "30d", or as a number of seconds; got the text "1.5h": write "90m"',
     ],
     [{ expiresIn: '3600' }, expect.stringMatching(/"3600": for seconds give "3600s" or 3600$/)],
     [{ expiresIn: 'CaNaRy7' }, expect.stringMatching(/; got a text$/)],

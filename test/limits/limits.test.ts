@@ -87,7 +87,7 @@ describe('limits of a token', () => {
     [{ rate: 5 }, /limits\.rate must be an object \{ uses, seconds \}/],
     [{ addresses: [] }, /limits\.addresses must hold 1 to 100/],
     [{ addresses: Array(101).fill('::1') }, /limits\.addresses must hold 1 to 100 .*; got 101/],
-    [{ addresses: '::1' }, /limits\.addresses must be a list; got a text/],
+    [{ addresses: '::1' }, /limits\.addresses must be a list, as .*; got a text/],
     [{ addresses: ['::1', '10.0.0.1/8'] }, /limits\.addresses\[1\] .*"10\.0\.0\.1\/8" has bits/],
     [{ addresses: ['::1', 'secret-word'] }, /limits\.addresses\[1\] .*; a text is neither/],
   ])('are refused by issue, modify and patch: $0', async (limits, message) => {
@@ -98,7 +98,7 @@ describe('limits of a token', () => {
     const refusal = expect.objectContaining({
       code: 'invalid_limits',
       message: expect.stringMatching(message),
-      details: { member: expect.stringMatching(/^limits\b/) },
+      details: expect.objectContaining({ member: expect.stringMatching(/^limits\b/) }),
     });
 
     await expect(issue({ tokens }, bad)).rejects.toEqual(refusal);

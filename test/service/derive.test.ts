@@ -269,12 +269,12 @@ describe('derive', () => {
   });
 
   it('activates a parent value that waits for its first use', async () => {
-    const { tokens, parent } = await family();
+    const { tokens, store, parent } = await family();
     const { value } = await tokens.rotate('acme', parent.id, { activate: 'first-use' });
     await tokens.derive(value, { scopes: [SCOPE] });
     await tokens.close();
 
-    expect((await tokens.get('acme', parent.id))?.pending).toBeUndefined();
+    expect((await recordOf(store, parent.id)).pending).toBeUndefined();
   });
 });
 

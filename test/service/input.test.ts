@@ -83,7 +83,7 @@ describe('invalid input', () => {
   const metadata = { member: 'metadata' };
 
   it.each<[call: () => Promise<unknown>, message: string, details?: object]>([
-    [() => issue({ ttlSeconds: '30d' }), `${seconds}; got the text "30d"`, lifetime],
+    [() => issue({ ttlSeconds: '30d' }), `${seconds}; got the text "30d": give 2592000`, lifetime],
     [
       () => issue({ ttlSeconds: '3600' }),
       `${seconds}; got the text "3600": give the number 3600 without quotes`,
@@ -106,10 +106,14 @@ describe('invalid input', () => {
     ],
     [
       () => patch({ expiresAt: '2030-01-01' }),
-      'expiresAt must be a valid Date; got the text "2030-01-01"',
+      'expiresAt must be a valid Date; got the text "2030-01-01": give new Date("2030-01-01")',
       { member: 'expiresAt' },
     ],
-    [() => patch({ removeScopes: 'x' }), `removeScopes: ${list}`, { member: 'removeScopes' }],
+    [
+      () => patch({ removeScopes: 'x' }),
+      `removeScopes: ${list}; got a text: put it into a list`,
+      { member: 'removeScopes' },
+    ],
     [() => patch({ addScopes: [] }), `addScopes: ${list}`, { member: 'addScopes' }],
     [
       () => rotate({ graceSeconds: 400 * 86_400 }),
@@ -129,12 +133,13 @@ describe('invalid input', () => {
     [
       () => rotate({ grace: 1 }),
       'unknown member "grace"; did you mean graceSeconds? (known: activate, graceSeconds, cancel, endDerived, ifVersion)',
+      { unknown: 'grace', suggestion: 'graceSeconds' },
     ],
     [
       () => asked('ada'),
       'list takes an object { account, scope, match, state, name, parent, limit, maxBytes, cursor }; got a text',
     ],
-    [() => asked([]), expect.stringMatching(/^list takes an object \{.*; got a list$/)],
+    [() => asked([]), expect.stringMatching(/^list takes an object \{.*; got an empty list$/)],
     [
       () => asked({ account: 'acme', limit: 1001 }),
       'limit must be a whole number from 1 to 1000; got 1001',
@@ -164,22 +169,34 @@ describe('invalid input', () => {
     [() => issue({ name: 7 }), `${name}; got 7`],
     [
       () => issue({ metadata: { a: undefined } }),
-      'metadata.a must be JSON; got undefined',
+      'metadata.a must be JSON; got undefined: leave it out, or give null',
       metadata,
     ],
     [
       () => issue({ metadata: { a: { d: [1, new Date(0)] } } }),
-      'metadata.a.d.1 must be JSON; got 1970-01-01T00:00:00Z (0 in UNIX seconds)',
+      'metadata.a.d.1 must be JSON; got 1970-01-01T00:00:00Z (0 in UNIX seconds): give its toISOString()',
       metadata,
     ],
-    [() => issue({ metadata: { a: Number.NaN } }), 'metadata.a must be JSON; got NaN', metadata],
-    [() => issue({ metadata: { a: 1n } }), 'metadata.a must be JSON; got a bigint', metadata],
+    [
+      () => issue({ metadata: { a: Number.NaN } }),
+      'metadata.a must be JSON; got NaN: give null or a text',
+      metadata,
+    ],
+    [
+      () => issue({ metadata: { a: 1n } }),
+      'metadata.a must be JSON; got a bigint: give String(value)',
+      metadata,
+    ],
     [
       () => issue({ metadata: { ['x'.repeat(33)]: undefined } }),
-      'metadata: a member must be JSON; got undefined',
+      'metadata: a member must be JSON; got undefined: leave it out, or give null',
       metadata,
     ],
-    [() => issue({ metadata: new Map() }), 'metadata must be JSON; got an object', metadata],
+    [
+      () => issue({ metadata: new Map() }),
+      'metadata must be JSON; got a Map: give Object.fromEntries(map)',
+      metadata,
+    ],
     [() => issue({ metadata: [1] }), 'metadata must be a JSON object; got a list', metadata],
     [
       () => issue({ metadata: { a: 'x'.repeat(4089) } }),

@@ -4,7 +4,8 @@ import type { Need } from '../../access/need.ts';
 import { isTokenError, TokenError } from '../../errors.ts';
 import { notify } from '../../events.ts';
 import { once } from '../../inputs/once.ts';
-import { callback, checkOptions, strict } from '../../inputs/schemas.ts';
+import { catalogMessage } from '../../inputs/options.ts';
+import { callback, checkOptions, gotKind, strict } from '../../inputs/schemas.ts';
 import { isSegment } from '../../scope/grammar.ts';
 import {
   type AskedScope,
@@ -15,6 +16,7 @@ import {
   type ScopeRequest,
 } from '../../scope/index.ts';
 import type { TokenService } from '../../service.ts';
+import { kindOf } from '../../text/wording.ts';
 import type { Explanation, RefusalReason, Token, Verdict } from '../../token/record.ts';
 import { showBriefly } from '../address.ts';
 import { bearerIn } from '../bearer.ts';
@@ -113,6 +115,11 @@ export interface GuardRefusal {
    * two reasons about addresses.
    */
   readonly reason: GuardReason;
+  /**
+   * With `malformed` and `ambiguous_request`: why. If each request says `unknown_key`, this process has other
+   * keys than the one that issued the tokens.
+   */
+  readonly detail?: Verdict['detail'] | 'host_invalid' | 'method_overridden';
   /** With `insufficient_scope`: the scope that would be enough. */
   readonly needed?: string | undefined;
   /** With `insufficient_scope`: the details, computed when they are first read. */
@@ -214,6 +221,7 @@ class Guard {
 
   decide(request: GuardedRequest, given?: GuardNeed): GuardOutcome | Promise<GuardOutcome> {
     const need = given === undefined ? NO_NEED : checkNeed(given);
+    if (typeof request?.headers !== 'object') throw requestRequired(request);
     const { method = '' } = request;
     const authorization = authorizationOf(request);
     const sent = targetOf(request);
@@ -359,9 +367,10 @@ class Guard {
 
   #report(refused: RefusalFacts): void {
     if (this.#onRefusal === undefined) return;
-    const { reason, needed } = refused;
+    const { reason, needed, detail } = refused;
     const refusal = {
       reason,
+      detail,
       needed,
       // With a large catalog it costs milliseconds, and most logs do not read it.
       get explanation() {
@@ -376,7 +385,7 @@ class Guard {
 interface RefusalFacts extends Partial<SpentRate> {
   readonly reason: GuardReason;
   readonly needed?: string;
-  readonly detail?: string;
+  readonly detail?: NonNullable<GuardRefusal['detail']>;
   readonly explanation?: Explanation;
   /** Why the store fails. */
   readonly cause?: unknown;
@@ -393,6 +402,13 @@ function checkNeed(need: GuardNeed): GuardNeed {
   throw new TokenError(
     'invalid_request',
     "the guard's second argument must be { scope } or { target }, without undefined; the guard is not a middleware: await guard(request), then continue or send outcome.response",
+  );
+}
+
+function requestRequired(request: unknown): TokenError {
+  return new TokenError(
+    'invalid_request',
+    `the guard takes a request of Fetch or of Node, with its headers; got ${kindOf(request)}`,
   );
 }
 
@@ -454,7 +470,7 @@ function targetOf(request: GuardedRequest): string {
 
 function domainMessage(domain: unknown): string {
   const rule = 'domain must be one host, as in the scopes: "orders.acme.example"';
-  if (typeof domain !== 'string') return rule;
+  if (typeof domain !== 'string') return `${rule}; got ${kindOf(domain)}`;
   if (domain.includes('://'))
     return `${rule}; without ${domain.startsWith('https:') ? 'https://' : 'a scheme'}`;
   return /:\d{1,5}$/.test(domain) ? `${rule}; without a port` : rule;
@@ -464,7 +480,7 @@ const guardOptions = once(() =>
   strict({
     tokens: z.custom<BearerGuardOptions['tokens']>(
       (value) => value instanceof Object && 'verify' in value && 'verifySync' in value,
-      { error: 'tokens must be a TokenService' },
+      { error: gotKind('tokens must be a TokenService') },
     ),
     domain: z.custom<string>(
       (value) => readRequest({ method: 'GET', domain: value as string, target: '/a' }).ok,
@@ -472,7 +488,7 @@ const guardOptions = once(() =>
     ),
     catalog: z.optional(
       z.custom<ScopeCatalog>((value) => value instanceof Object && 'readRequest' in value, {
-        error: 'catalog must be a ScopeCatalog, as of catalogFromOpenApi',
+        error: ({ input }) => catalogMessage(input),
       }),
     ),
     rootName: z.optional(

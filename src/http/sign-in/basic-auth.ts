@@ -1,8 +1,10 @@
 import * as crypto from 'node:crypto';
 import { invalidOptions } from '../../errors.ts';
 import { notify } from '../../events.ts';
+import { describeUnknown } from '../../inputs/names.ts';
 import { once } from '../../inputs/once.ts';
 import { callback, checkOptions, readOption } from '../../inputs/schemas.ts';
+import { kindOf } from '../../text/wording.ts';
 import { type Clock, systemClock } from '../../time/clock.ts';
 import { isAccount } from '../../token/record.ts';
 import { newMarker } from '../../values/hmac.ts';
@@ -233,26 +235,39 @@ interface PasswordHash {
 
 function readAccounts(accounts: readonly FixedAccount[]): ReadonlyMap<string, KnownAccount> {
   if (!Array.isArray(accounts) || accounts.length === 0) {
-    throw invalidOptions('accounts must be a list of at least one { username, password }');
+    throw invalidOptions(
+      `accounts must be a list of at least one { username, password }; got ${kindOf(accounts)}`,
+    );
   }
   const known = new Map<string, KnownAccount>();
   for (const [index, entry] of accounts.entries()) {
     if (typeof entry !== 'object' || entry === null) {
-      throw invalidOptions(`accounts[${index}] must be an object`);
+      throw invalidOptions(
+        `accounts[${index}] must be an object { username, password }; got ${kindOf(entry)}`,
+      );
     }
     const { username, password, passwordHash, account = username } = entry;
     if (!isAccount(username) || username.includes(':')) {
-      throw invalidOptions(
-        `accounts[${index}].username must be 1 to 255 bytes of text without ":"`,
-      );
+      const rule = `accounts[${index}].username must be 1 to 255 bytes of text without ":"`;
+      throw invalidOptions(typeof username === 'string' ? rule : `${rule}; ${faultOf(entry)}`);
     }
     if (!isAccount(account)) {
-      throw invalidOptions(`accounts[${index}].account must be 1 to 255 bytes of text`);
+      throw invalidOptions(
+        `accounts[${index}].account must be 1 to 255 bytes of text; got ${kindOf(account)}`,
+      );
     }
     if (known.has(username)) throw invalidOptions(`accounts[${index}].username is used twice`);
     known.set(username, { username, account, hash: hashOf(password, passwordHash, index) });
   }
   return known;
+}
+
+/** Says what an entry has instead of a user name. */
+function faultOf(entry: FixedAccount): string {
+  const known = ['username', 'password', 'passwordHash', 'account'];
+  const unknown = Object.keys(entry).filter((name) => !known.includes(name));
+  if (unknown.length > 0) return describeUnknown(unknown, known, '').message;
+  return `got ${kindOf(entry.username)}`;
 }
 
 function hashOf(
@@ -261,7 +276,10 @@ function hashOf(
   index: number,
 ): PasswordHash {
   if ((password === undefined) === (passwordHash === undefined)) {
-    throw invalidOptions(`accounts[${index}] must have either a password or a passwordHash`);
+    const got = password === undefined ? 'got neither: is the variable set?' : 'got both';
+    throw invalidOptions(
+      `accounts[${index}] must have either a password or a passwordHash; ${got}`,
+    );
   }
   if (passwordHash !== undefined) return readHash(passwordHash, index);
   if (!isPassword(password))

@@ -22,6 +22,7 @@ import {
   codeOf,
   expectNoSecret,
   forge,
+  K2,
   NO_ID,
   RecordingStore,
   setUp as setUpService,
@@ -584,6 +585,34 @@ describe('bearerGuard', () => {
       });
     });
 
+    it('with one answer for all malformed values, of which only the host learns why', async () => {
+      const { guard, value, refusals } = await setUp();
+      const id = value.slice(8, 30);
+      const values = [
+        forge(id, { key: K2 }),
+        forge(id, { prefix: 'other' }),
+        `${value.slice(0, -1)}${value.endsWith('0') ? 1 : 0}`,
+        id,
+        `Bearer ${value}`,
+        '',
+      ];
+      const answers = new Set<string>();
+
+      for (const bad of values) {
+        const outcome = await askByFetch(guard, { authorization: `Bearer ${bad}` });
+        const { status, headers, text } = await contents(outcome);
+        answers.add(JSON.stringify([status, headers, text]));
+      }
+
+      expect(answers.size).toBe(1);
+      expect([...answers][0]).not.toMatch(/unknown_key|other_prefix|bad_tag|is_id|empty/);
+      expect(refusals).toMatchObject(
+        ['unknown_key', 'other_prefix', 'bad_tag', 'is_id', 'begins_with_bearer', 'empty'].map(
+          (detail) => ({ reason: 'malformed', detail }),
+        ),
+      );
+    });
+
     it('with 503 when a record holds an invalid scope, even from memory', async () => {
       const { guard, value, store } = await setUp({ service: { cache: { maxStaleMs: 1000 } } });
       store.break('find', async (ids: never) => {
@@ -752,9 +781,14 @@ describe('bearerGuard', () => {
       expectNoSecret(refusals, value);
     });
 
-    it.each<[string, (value: string) => Sent, string]>([
+    it.each<[string, (value: string) => Sent, string, detail?: string]>([
       ['no credentials', () => ({}), 'missing'],
-      ['a malformed value', (value) => ({ authorization: `Bearer ${value}x` }), 'malformed'],
+      [
+        'a malformed value',
+        (value) => ({ authorization: `Bearer ${value}x` }),
+        'malformed',
+        'other_form',
+      ],
       ['an unknown value', () => ({ authorization: `Bearer ${forge()}` }), 'unknown'],
       [
         'two values',
@@ -765,12 +799,13 @@ describe('bearerGuard', () => {
         'an ambiguous target',
         (value) => ({ authorization: `Bearer ${value}`, need: { target: `//${value}` } }),
         'ambiguous_request',
+        'path_empty_segment',
       ],
-    ])('receives only the reason for %s', async (_, send, reason) => {
+    ])('receives only the reason for %s', async (_, send, reason, detail) => {
       const { guard, value, refusals } = await setUp();
       await askByFetch(guard, send(value));
 
-      expect(refusals).toEqual([{ reason, needed: undefined, explanation: undefined }]);
+      expect(refusals).toEqual([{ reason, detail, needed: undefined, explanation: undefined }]);
       expectNoSecret(refusals, value);
     });
 
@@ -884,7 +919,7 @@ describe('bearerGuard', () => {
 
   it.each<[string, unknown, RegExp]>([
     ['no options', undefined, /./],
-    ['no service', { tokens: undefined }, /^tokens must be a TokenService$/],
+    ['no service', { tokens: undefined }, /^tokens must be a TokenService; got undefined$/],
     ['a store instead of a service', { tokens: new MemoryTokenStore() }, /^tokens must/],
     ['no domain', { domain: undefined }, /^domain must be one host/],
     ['an empty domain', { domain: '' }, /^domain must/],
@@ -900,7 +935,11 @@ describe('bearerGuard', () => {
     ['a realm with a line break', { realm: 'a\r\nb' }, /^realm must/],
     ['a realm beyond ASCII', { realm: 'é' }, /^realm must/],
     ['a realm that is not a text', { realm: 7 }, /^realm must be a text$/],
-    ['an onRefusal that is not a function', { onRefusal: 'log' }, /^onRefusal must be a function$/],
+    [
+      'an onRefusal that is not a function',
+      { onRefusal: 'log' },
+      /^onRefusal must be a function; got a text$/,
+    ],
     ['an unknown option', { scope: ORDERS }, /unknown/],
   ])('refuses %s', (_, options, message) => {
     const { tokens } = setUpService();
