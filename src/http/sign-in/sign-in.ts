@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
-import { AUTHENTICATE_DEADLINE_MS, PASSWORD_DEADLINE_MS } from '../../bounds.ts';
+import { AUTHENTICATE_DEADLINE_MS, MAX_ACCOUNT_BYTES, PASSWORD_DEADLINE_MS } from '../../bounds.ts';
 import { isTokenError, TokenError } from '../../errors.ts';
 import { notify } from '../../events.ts';
+import { kindOf } from '../../text/wording.ts';
 import { systemClock } from '../../time/clock.ts';
 import { withDeadline } from '../../time/deadline.ts';
 import { isAccount } from '../../token/record.ts';
@@ -147,7 +148,7 @@ export class SignIns {
       const late = () => new StacklessError('session has not answered within ten seconds');
       const account: unknown = await withDeadline(answer, AUTHENTICATE_DEADLINE_MS, late);
       if (account === null || isAccount(account)) return account;
-      throw new StacklessError('session must return an account, or null if nobody is signed in');
+      throw noAccount('session', account);
     } catch (thrown) {
       throw this.#toHttpError(thrown);
     }
@@ -165,7 +166,7 @@ export class SignIns {
       const account: unknown = own?.check
         ? await own.check(credentials, network)
         : await authenticate(credentials, request.toFetch());
-      if (account !== null && !isAccount(account)) throw accountsUnavailable();
+      if (account !== null && !isAccount(account)) throw noAccount('authenticate', account);
       if (account !== null) found = { account, credentials };
       return account;
     };
@@ -257,6 +258,14 @@ function readClient(
 /** V8 slices keep the parent string alive, which holds the password; a log may keep the user name. */
 function copyOf(text: string): string {
   return Buffer.from(text).toString();
+}
+
+/** Says what a function of the host should have returned. Quotes no text: it may be a password. */
+function noAccount(name: 'authenticate' | 'session', returned: unknown): StacklessError {
+  const nobody = name === 'session' ? 'if nobody is signed in' : 'for wrong credentials';
+  return new StacklessError(
+    `${name} must return the name of the account, 1 to ${MAX_ACCOUNT_BYTES} bytes of text, or null ${nobody}; got ${kindOf(returned)}`,
+  );
 }
 
 function tooLate(): StacklessError {

@@ -135,6 +135,36 @@ describe('an authenticate that fails', () => {
     }
   });
 
+  it.each<[returned: unknown, got: string]>([
+    [true, 'true'],
+    [undefined, 'undefined'],
+    [7, 'a number'],
+    ['', 'an empty text'],
+    ['x'.repeat(256), 'a text'],
+    [{ id: 7 }, 'an object'],
+  ])('is told what to return instead of %s', async (returned, got) => {
+    const onError = vi.fn();
+    const { list } = signing({ authenticate: () => returned as string, onError });
+
+    for (let i = 0; i < 3; i++) expectFailure(await list('ada'), 'store_unavailable');
+
+    expect(onError.mock.calls.map(([error]) => error.message)).toEqual([
+      `authenticate must return the name of the account, 1 to 255 bytes of text, or null for wrong credentials; got ${got}`,
+    ]);
+  });
+
+  it('is not reported if it returns a name, or null for wrong credentials (the control)', async () => {
+    const onError = vi.fn();
+    const { list } = signing({
+      authenticate: ({ username }) => (username === 'ada' ? 'ada' : null),
+      onError,
+    });
+
+    expect(await list('ada')).toMatchObject({ status: 200 });
+    expectFailure(await list('bob'), 'unauthenticated');
+    expect(onError).not.toHaveBeenCalled();
+  });
+
   it('is reported each time if it rejects', async () => {
     const onError = vi.fn();
     const authenticate = () => Promise.reject(new Error('down'));
