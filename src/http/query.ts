@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { MAX_REVIEWED_DAYS, MAX_WIRE_PAGE_TOKENS } from '../bounds.ts';
 import { isTokenError } from '../errors.ts';
+import { meantName } from '../inputs/names.ts';
 import { once } from '../inputs/once.ts';
 import { described, fields, readInput } from '../inputs/schemas.ts';
 import type { ListInput } from '../inputs/types.ts';
@@ -156,7 +157,7 @@ function toQueryError(error: unknown, { shape }: z.ZodMiniObject): unknown {
 
 /**
  * Parses a query. Unknown parameters, which clients and proxies add, are ignored, unless one looks like a
- * misspelled known one.
+ * misspelled known one, or asks for another list or order than the client would get.
  */
 function readQuery<Shape extends z.core.$ZodShape>(
   schema: z.ZodMiniObject<Shape>,
@@ -170,7 +171,7 @@ function readQuery<Shape extends z.core.$ZodShape>(
       details: { member: repeated },
     });
   }
-  for (const name of query.keys()) refuseMisspelled(name, known);
+  for (const name of query.keys()) refuseUnknown(name, known);
   return readInput(schema, { ...Object.fromEntries(query), ...lists });
 }
 
@@ -185,14 +186,46 @@ function listedIn(query: URLSearchParams): Readonly<Record<string, readonly stri
   return values.length === 0 ? {} : { [LISTED]: values };
 }
 
-function refuseMisspelled(name: string, known: readonly string[]): void {
+function refuseUnknown(name: string, known: readonly string[]): void {
   if (known.includes(name) || (known.includes(LISTED) && LISTED_NAME.test(name))) return;
-  // In a name such as `limit[]`, the part before the bracket is misspelled or not.
-  const meant = misspelledName(name.replace(/\[.*/s, ''), known);
-  if (meant === undefined) return;
-  throw new HttpError(
-    'invalid_request',
-    `unknown query parameter ${shownName(name)}; did you mean ${meant}?`,
-    { details: { member: meant } },
-  );
+  // In a name such as `limit[]` or `filter.name`, the part before is misspelled or not.
+  const [stem = ''] = name.slice(0, 64).split(/[[.]/, 1);
+  const meant = misspelledName(stem, known);
+  if (meant !== undefined) {
+    throw unknownParameter(name, `; did you mean ${meant}?`, { member: meant });
+  }
+  const folded = stem.replaceAll(/[^A-Za-z]/g, '').toLowerCase();
+  if (ORDERING.has(folded)) {
+    throw unknownParameter(name, `; the order cannot be chosen (known: ${known.join(', ')})`);
+  }
+  if (!SHAPING.has(folded)) return;
+  const close = meantName(stem, known);
+  if (close !== undefined)
+    throw unknownParameter(name, `; did you mean ${close}?`, { member: close });
+  throw unknownParameter(name, ` (known: ${known.join(', ')})`);
+}
+
+/** Names by which other services sort lists, in lower case and without other characters. */
+const ORDERING: ReadonlySet<string> = new Set(
+  'sort sortby sortfield sortorder sortdir sortdirection order orderby ordering direction dir asc desc'.split(
+    ' ',
+  ),
+);
+
+/** Names by which they sort, filter, select or count pages: an answer that ignores them misleads. */
+const SHAPING: ReadonlySet<string> = new Set([
+  ...'filter filters filterby where search searchterm query q contains fields select include exclude expand'.split(
+    ' ',
+  ),
+  ...'page pageno pagenumber pagesize perpage size skip top take count offset start after before'.split(
+    ' ',
+  ),
+  ...'first last since until from to status active expired revoked createdafter createdbefore'.split(
+    ' ',
+  ),
+]);
+
+function unknownParameter(name: string, hint: string, details?: { readonly member: string }) {
+  const message = `unknown query parameter ${shownName(name)}${hint}`;
+  return new HttpError('invalid_request', message, details && { details });
 }

@@ -112,7 +112,7 @@ describe('the query of GET /token', () => {
     ['name=%00', 'invalid_request'],
     ['name=ci&name=ci', 'invalid_request'],
     ['nme=ci', 'invalid_request'],
-    ['page=2', undefined],
+    ['page=2', 'invalid_request'],
     ['scope=', undefined],
     ['scope=*:*/*', undefined],
     [`scope=${ORDERS}`, undefined],
@@ -170,7 +170,7 @@ describe('the query of GET /token', () => {
     ['status=expired', 'invalid_request'],
     ['title=ci', undefined],
     ['_=1700000000', undefined],
-    ['page=2&utm_source=x', undefined],
+    ['utm_source=x', undefined],
     ['constructor=1&__proto__=2&toString=3', undefined],
     ['__proto__[limit]=0', undefined],
     [`${CANARY}=${CANARY}&${CANARY}=2`, undefined],
@@ -238,6 +238,79 @@ describe('the query of GET /token', () => {
     expect(await call('GET', `/token/${id}?${query}`)).toMatchObject({ status: 200 });
     expect(await call('GET', `/scopes?${query}`)).toMatchObject({ status: 200 });
   });
+});
+
+describe('an unknown parameter of a list', () => {
+  const order =
+    'the order cannot be chosen (known: scope, match, state, name, parent, limit, cursor)';
+
+  it.each<[query: string, hint: string]>([
+    ['sort=expire', order],
+    ['sort[expire]=asc', order],
+    ['sort_by=expire', order],
+    ['sortBy=expire', order],
+    ['order=asc', order],
+    ['orderBy=name', order],
+    ['ordering=-name', order],
+    ['direction=desc', order],
+    ['filter=x', '(known: scope,'],
+    ['filter[name]=x', '(known: scope,'],
+    ['filter.name=x', '(known: scope,'],
+    ['where=x', '(known: scope,'],
+    ['fields=id', '(known: scope,'],
+    ['q=x', 'did you mean name?'],
+    ['search=x', 'did you mean name?'],
+    ['page=2', 'did you mean cursor?'],
+    ['offset=10', 'did you mean cursor?'],
+    ['after=x', 'did you mean cursor?'],
+    ['per_page=10', 'did you mean limit?'],
+    ['page[size]=10', 'did you mean cursor?'],
+    ['pageSize=10', 'did you mean limit?'],
+    ['status=revoked', 'did you mean state?'],
+    ['stat=revoked', 'did you mean state?'],
+  ])(
+    'is refused, because the list would not be the one that was asked for: %s',
+    async (query, hint) => {
+      const { call } = setUp();
+
+      const answer = await call('GET', `/token?${query}`);
+      expectFailure(answer, 'invalid_request');
+      expect(answer.body['message']).toContain(hint);
+    },
+  );
+
+  it.each([
+    'utm_source=mail',
+    '_=1764',
+    'ref=x',
+    'cb=1',
+    'v=2',
+    'x=1',
+    'gclid=x',
+    'traceid=x',
+    'sorted=1',
+  ])('is ignored if clients and proxies add it: %s', async (query) => {
+    const { call, issue } = setUp();
+    await issue();
+
+    const { status, body } = await call('GET', `/token?${query}`);
+    expect({ status, count: (body['data'] as unknown[]).length }).toEqual({
+      status: 200,
+      count: 1,
+    });
+  });
+
+  it.each(['/review?sort=age', '/token/ID?fields=name', '/token/ID/advice?order=asc'])(
+    'is refused by other reads: %s',
+    async (path) => {
+      const { call, issue } = setUp({ usage: true });
+      const { id } = await issue();
+
+      const answer = await call('GET', path.replace('ID', id));
+      expectFailure(answer, 'invalid_request');
+      expect(answer.body['message']).toContain('(known: ');
+    },
+  );
 });
 
 describe('the filters of a list', () => {
