@@ -104,8 +104,14 @@ export interface TokenHandlerOptions {
 
 /** At least one of the two ways to sign in. */
 export type SignInWay =
-  | { readonly authenticate: Authenticate }
-  | { readonly session: SessionAccount };
+  | {
+      /** See {@link TokenHandlerOptions.authenticate}. */
+      readonly authenticate: Authenticate;
+    }
+  | {
+      /** See {@link TokenHandlerOptions.session}. */
+      readonly session: SessionAccount;
+    };
 
 function flag(name: string) {
   return z.optional(z.boolean({ error: `${name} must be true or false` }));
