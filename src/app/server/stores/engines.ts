@@ -60,7 +60,7 @@ const postgres: Engine = {
       schema: schemaIn(engine.migrationSql({ tables })),
       connect: async () => (await pool.connect()).release(),
       migrate: () => engine.migrate(pool, { tables }),
-      scratch: () => engine.scratch(pool, { deadlineMs }),
+      scratch: () => engine.scratch(pool, { deadlineMs, prepare }),
       end: () => pool.end(),
     };
   },
@@ -88,7 +88,7 @@ const mysql: Engine = {
         connection.release();
       },
       migrate: () => engine.migrate(pool, { tables }),
-      scratch: () => engine.scratch(pool, { deadlineMs }),
+      scratch: () => engine.scratch(pool, { deadlineMs, prepare }),
       end: () => pool.promise().end(),
     };
   },

@@ -401,9 +401,9 @@ function databaseTarget(url: string, tables: string | undefined): StoreTarget {
     name,
     migrationSql: async () => engine.migrationSql?.(tables),
     async open() {
-      const { store, migrate, close } = await connect();
+      const { store, schema, migrate, close } = await connect();
       const places = { usage: { name }, leases: { name } };
-      return { store, ...places, ...(migrate !== undefined && { migrate }), close };
+      return { store, schema, ...places, ...(migrate !== undefined && { migrate }), close };
     },
     async scratch() {
       const { scratch, close } = await connect(PATIENCE_MS);

@@ -365,7 +365,12 @@ describe('withStore', () => {
     });
     const place = { name: 'a database' };
     const opened = { store, schema: 1, usage: place, leases: place, close: async () => {} };
-    const fake = { ...place, migrationSql: async () => undefined, open: async () => opened };
+    const fake = {
+      ...place,
+      migrationSql: async () => undefined,
+      open: async () => opened,
+      scratch: () => Promise.reject(new Error('not asked for')),
+    };
     const work = withStore(fake, async () => {
       throw storeUnavailable(reason);
     });
