@@ -64,7 +64,7 @@ function readScope(value: Scope | string): Scope {
 const NEED_RULE = 'what is needed must be { scope } or { method, domain, target }';
 const REQUEST_MEMBERS = ['method', 'domain', 'target'] as const;
 
-/** Says why something is no need: it is nothing of the kind, has a member of another name, or lacks one. */
+/** Says why something is not a need: it has the wrong type, a member of another name, or lacks one. */
 function needRequired(need: unknown): TokenError {
   if (typeof need !== 'object' || need === null) {
     const hint = typeof need === 'string' ? ': give { scope: text }' : '';

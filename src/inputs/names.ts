@@ -5,8 +5,8 @@ import { shownName } from '../text/wording.ts';
 export const MAX_COMPARED_NAMES = 20;
 
 /**
- * Names that other libraries have for members of ours, in lower case and without hyphens and underscores.
- * Of several of ours, the first that the argument takes is meant.
+ * Names that other libraries use for our members, in lower case and without hyphens and underscores. If there
+ * are several of our names, the first that the argument takes is suggested.
  */
 const OTHER_NAMES: readonly (readonly [others: string, ours: string])[] = [
   [

@@ -24,7 +24,7 @@ export class ReportedHealth implements StoreHealth {
 
   readonly onFailure = (failure: StoreFailure): void => {
     this.#events.storeTrouble(failure, this.#store);
-    // A record that cannot be read is no outage: others can.
+    // One unreadable record does not make an outage: others can be read.
     if (failure.code !== 'store_unavailable') return;
     const reason = failure.details?.reason ?? 'unknown';
     this.#outage ??= { since: this.#now(), reason, failed: 0 };

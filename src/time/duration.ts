@@ -22,12 +22,12 @@ const OTHER_UNITS: readonly (readonly [name: RegExp, seconds: number])[] = [
   [/^(?:y|yrs?|years?)$/i, 365 * 86_400],
 ];
 
-/** Longer texts are no durations. */
+/** Longer texts are not durations. */
 const MAX_MEANT_LENGTH = 40;
 
 /**
  * The seconds that somebody meant by a duration in another form, such as `30 days`, `1y`, `1h30m` or `P30D`;
- * `undefined` if they are not whole, or the text is none. For hints.
+ * `undefined` if they are not whole, or the text is something else. For hints.
  */
 export function secondsMeant(text: string): number | undefined {
   if (text.length > MAX_MEANT_LENGTH) return undefined;

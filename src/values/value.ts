@@ -143,7 +143,7 @@ export class Values {
     return this.isRevealing ? revealValue(this.ring, record) : undefined;
   }
 
-  /** Reads a value, or says why it is none; see {@link readValue}. */
+  /** Reads a value, or says why it is not one; see {@link readValue}. */
   read(value: unknown): PresentedValue | ValueFault {
     if (typeof value !== 'string') return 'not_a_string';
     if (value.length !== this.#length) return this.#readForeign(value) ?? formFault(value);
@@ -155,7 +155,7 @@ export class Values {
     return presented;
   }
 
-  /** The id in a value; `undefined` if it is none. */
+  /** The id in a value; `undefined` if it is not one. */
   idIn(value: unknown): TokenId | undefined {
     const presented = this.read(value);
     return typeof presented === 'string' ? undefined : presented.id;

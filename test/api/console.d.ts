@@ -95,6 +95,7 @@ export declare const ENGLISH_TEXTS: {
       path_template: Phrase<"message">;
       path_empty_segment: Phrase<"message">;
       path_dot_segment: Phrase<"message">;
+      route_parameter: Phrase<"message">;
       scope_invalid: Phrase<"message">;
       catalog_not_concrete: Phrase<"message">;
     };

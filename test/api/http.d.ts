@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
-import type { Clock, Explanation, RefusalReason, Token, TokenErrorCode, TokenService } from 'tokenwright';
+import type { Clock, Explanation, RefusalReason, Token, TokenErrorCode, TokenService, Verdict } from 'tokenwright';
 import type { AskedScope, Scope, ScopeCatalog } from 'tokenwright/scope';
 
 export type Authenticate = (credentials: Credentials, request: Request) => string | null | Promise<string | null>;
@@ -59,6 +59,7 @@ export type GuardOutcome = {
 
 export interface GuardRefusal {
   readonly reason: GuardReason;
+  readonly detail?: Verdict['detail'] | 'host_invalid' | 'method_overridden';
   readonly needed?: string | undefined;
   readonly explanation?: Explanation | undefined;
 }
@@ -74,6 +75,12 @@ export interface SignIn {
   readonly account?: string;
   readonly at: Date;
 }
+
+export type SignInWay = {
+  readonly authenticate: Authenticate;
+} | {
+  readonly session: SessionAccount;
+};
 
 export interface TokenHandler {
   (request: Request): Promise<Response>;
@@ -105,6 +112,8 @@ export interface TokenHandlerOptions {
 
 export declare function bearerGuard<Entry extends string = string>(options: BearerGuardOptions<Entry>): BearerGuard<Entry>;
 
+export declare function errorResponse(error: unknown): Response;
+
 export declare function expressGuard<Entry extends string, const Asked extends string = never>(guard: BearerGuard<Entry>, need?: RouteNeed<AskedScope<Entry, Asked>>): ExpressGuard;
 
 export declare function failureLimiter(options: FailureLimiterOptions): FailureLimiter;
@@ -135,7 +144,7 @@ export declare function sendResponse(response: Response, to: ServerResponse | Ht
 
 export declare function toNodeListener(handler: FetchHandler): (request: NodeRequest | Http2ServerRequest, response: ServerResponse | Http2ServerResponse) => Promise<void>;
 
-export declare function tokenHandler(options: TokenHandlerOptions): TokenHandler;
+export declare function tokenHandler(options: TokenHandlerOptions & SignInWay): TokenHandler;
 
 // Not exported, but part of the above:
 

@@ -312,6 +312,8 @@ export interface StoreFinding {
   readonly part?: 'usage' | 'leases';
 }
 
+export type StoreReason = keyof typeof STORE_REASONS;
+
 export interface Token {
   readonly id: TokenId;
   readonly account: string;
@@ -349,6 +351,7 @@ export declare class TokenError extends Error {
   readonly code: TokenErrorCode;
   readonly details?: Readonly<Record<string, unknown>>;
   constructor(code: TokenErrorCode, message: string, details?: Readonly<Record<string, unknown>>);
+  get status(): number;
   get docsUrl(): string;
 }
 
@@ -386,10 +389,18 @@ export type TokenEvent = (TokenScopedEvent & {
   readonly id?: TokenId;
   readonly account?: string;
   readonly needed?: string;
+  readonly detail?: RequestReason | ValueFault;
 }) | (BaseEvent & {
   readonly type: 'store_trouble';
   readonly code: 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
-  readonly store?: 'usage' | 'leases';
+  readonly reason?: StoreReason;
+  readonly store?: StorePart;
+}) | (BaseEvent & {
+  readonly type: 'store_recovered';
+  readonly reason: StoreReason;
+  readonly durationMs: number;
+  readonly failed: number;
+  readonly store?: StorePart;
 }) | (BaseEvent & {
   readonly type: 'usage_dropped';
   readonly count: number;
@@ -576,6 +587,8 @@ export interface UsageTotals {
   readonly lastUsedAt?: Date;
 }
 
+export type ValueFault = 'not_a_string' | 'empty' | 'begins_with_bearer' | 'is_id' | 'other_prefix' | 'unknown_key' | 'bad_tag' | 'other_form';
+
 export type Verdict = {
   readonly ok: true;
   readonly token: Token;
@@ -592,7 +605,7 @@ export type Verdict = {
   readonly token?: undefined;
   readonly grantedBy?: undefined;
   readonly reason: RefusalReason;
-  readonly detail?: RequestReason;
+  readonly detail?: RequestReason | ValueFault;
   readonly needed?: string;
   readonly explanation?: Explanation;
   readonly retryAt?: Date;
@@ -626,6 +639,8 @@ export declare const formats: Readonly<{
 export declare function generateKey(kid?: string): KeyOptions;
 
 export declare function isTokenError(value: unknown): value is TokenError;
+
+export declare function outageLog(write: (line: string) => void): (event: TokenEvent) => void;
 
 export declare function redact(text: string): string;
 
@@ -739,6 +754,30 @@ interface RevokeAllOptions {
   readonly onProgress?: ((revoked: number) => void) | undefined;
 }
 
+declare const STORE_REASONS: {
+  unreachable: string;
+  timeout: string;
+  busy: string;
+  schema_missing: string;
+  schema_older: string;
+  schema_newer: string;
+  forbidden: string;
+  credentials: string;
+  no_database: string;
+  pooler: string;
+  prepared_full: string;
+  encoding: string;
+  full: string;
+  standby: string;
+  file_replaced: string;
+  not_opened: string;
+  closed: string;
+  transaction_failed: string;
+  unsupported: string;
+  foreign_request: string;
+  unknown: string;
+};
+
 interface ServiceOptions<Entry extends string> {
   readonly keys: readonly KeyOptions[];
   readonly prefix: string;
@@ -752,6 +791,8 @@ interface ServiceOptions<Entry extends string> {
   readonly deadlineMs?: number | undefined;
   readonly onEvent?: ((event: TokenEvent) => void) | undefined;
 }
+
+type StorePart = 'usage' | 'leases' | 'watch';
 
 interface TokenScopedEvent extends BaseEvent {
   readonly id: TokenId;

@@ -1,6 +1,7 @@
 // What tokenwright/mysql declares, as published. Written by: npm run api
 
 import type { CountQuery, EngineStore, LeaseStore, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenId, TokenRecord, Unsubscribe, UsageStore } from 'tokenwright';
+import type { Scratch } from 'tokenwright/testing';
 
 export interface MigrationOptions {
   readonly tables?: string | undefined;
@@ -8,6 +9,7 @@ export interface MigrationOptions {
 
 export interface MysqlStoreOptions extends MigrationOptions {
   readonly deadlineMs?: number | undefined;
+  readonly prepare?: boolean | undefined;
   readonly pollMs?: number | undefined;
   readonly standby?: 'refuse' | 'allow' | undefined;
   readonly maxListBytes?: number | undefined;
@@ -34,11 +36,33 @@ export declare class MysqlTokenStore implements EngineStore {
   doctor(): Promise<StoreFinding[]>;
 }
 
+export declare function fromDrizzle(tx: DrizzleTransaction): MysqlPromiseConnection;
+
+export declare function fromKysely(trx: KyselyTransaction): MysqlPromiseConnection;
+
 export declare function migrate(pool: MysqlPool | MysqlPromisePool, options?: MigrationOptions): Promise<void>;
 
 export declare function migrationSql(options?: MigrationOptions): string;
 
+export declare function scratch(pool: MysqlPool | MysqlPromisePool, options?: Omit<MysqlStoreOptions, 'tables'>): Promise<Scratch>;
+
 // Not exported, but part of the above:
+
+interface DrizzleTransaction {
+  execute(query: unknown): PromiseLike<unknown>;
+  rollback(): never;
+}
+
+interface KyselyResult {
+  readonly rows: readonly unknown[];
+  readonly numAffectedRows?: bigint | undefined;
+}
+
+interface KyselyTransaction {
+  readonly isTransaction: true;
+  withoutPlugins(): KyselyTransaction;
+  executeQuery(query: unknown): Promise<KyselyResult>;
+}
 
 type MysqlCallback = (error: unknown, answer: unknown) => void;
 
@@ -69,6 +93,8 @@ interface MysqlStatement {
   typeCast: boolean | ((field: unknown, next: () => unknown) => unknown);
 }
 
-type MysqlTransactionConnection = Pick<MysqlConnection, 'execute' | 'query'>;
+type MysqlTransactionConnection = Sender;
 
 type MysqlValue = string | number | Buffer | null;
+
+type Sender = Pick<MysqlConnection, 'execute' | 'query'>;

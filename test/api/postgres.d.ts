@@ -1,9 +1,20 @@
 // What tokenwright/postgres declares, as published. Written by: npm run api
 
 import type { CountQuery, EngineStore, LeaseStore, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenId, TokenRecord, Unsubscribe, UsageStore } from 'tokenwright';
+import type { Scratch } from 'tokenwright/testing';
 
 export interface MigrationOptions {
   readonly tables?: string | undefined;
+}
+
+export interface MigrationSqlOptions extends MigrationOptions {
+  readonly dialect?: 'cockroach' | 'yugabyte' | undefined;
+}
+
+export interface PostgresConnection {
+  query(query: PostgresQuery): Promise<{
+    readonly rows: readonly unknown[];
+  }>;
 }
 
 export interface PostgresStoreOptions extends MigrationOptions {
@@ -35,11 +46,37 @@ export declare class PostgresTokenStore implements EngineStore {
   close(): Promise<void>;
 }
 
+export declare function fromDrizzle(tx: DrizzleTransaction): PostgresConnection;
+
+export declare function fromKysely(trx: KyselyTransaction): PostgresConnection;
+
+export declare function fromPostgresJs(tx: PostgresJsTransaction): PostgresConnection;
+
+export declare function fromPrisma(tx: PrismaTransaction): PostgresConnection;
+
 export declare function migrate(pool: PostgresPool, options?: MigrationOptions): Promise<void>;
 
-export declare function migrationSql(options?: MigrationOptions): string;
+export declare function migrationSql({ dialect, ...options }?: MigrationSqlOptions): string;
+
+export declare function scratch(pool: PostgresPool, options?: Omit<PostgresStoreOptions, 'tables'>): Promise<Scratch>;
 
 // Not exported, but part of the above:
+
+interface DrizzleTransaction {
+  execute(query: unknown): PromiseLike<unknown>;
+  rollback(): never;
+}
+
+interface KyselyResult {
+  readonly rows: readonly unknown[];
+  readonly numAffectedRows?: bigint | undefined;
+}
+
+interface KyselyTransaction {
+  readonly isTransaction: true;
+  withoutPlugins(): KyselyTransaction;
+  executeQuery(query: unknown): Promise<KyselyResult>;
+}
 
 interface PostgresClient {
   query(query: PostgresQuery): Promise<{
@@ -50,10 +87,9 @@ interface PostgresClient {
   release(destroy?: boolean): void;
 }
 
-interface PostgresConnection {
-  query(query: PostgresQuery): Promise<{
-    readonly rows: readonly unknown[];
-  }>;
+interface PostgresJsTransaction {
+  unsafe(query: string, parameters: never[]): PromiseLike<readonly unknown[]>;
+  savepoint(work: never): unknown;
 }
 
 interface PostgresNotification {
@@ -81,4 +117,9 @@ interface PostgresQuery {
   readonly values?: readonly unknown[];
   readonly name?: string;
   readonly query_timeout?: number;
+}
+
+interface PrismaTransaction {
+  $queryRawUnsafe(query: string, ...values: unknown[]): PromiseLike<unknown>;
+  readonly $connect?: undefined;
 }

@@ -1,6 +1,7 @@
 // What tokenwright/redis declares, as published. Written by: npm run api
 
 import type { CountQuery, DoctorOptions, EngineStore, LeaseStore, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenId, TokenRecord, Unsubscribe, UsageStore } from 'tokenwright';
+import type { Scratch } from 'tokenwright/testing';
 
 export type RedisClient = IoredisClient | IoredisCluster | NodeRedisClient | NodeRedisCluster;
 
@@ -42,6 +43,8 @@ export declare class RedisTokenStore implements EngineStore {
   close(): Promise<void>;
 }
 
+export declare function scratch(client: RedisClient, options?: Omit<RedisStoreOptions, 'keyPrefix'>): Promise<Scratch>;
+
 // Not exported, but part of the above:
 
 interface IoredisClient {
@@ -77,7 +80,7 @@ interface IoredisCluster {
   duplicate(nodes?: [
   ], options?: object): IoredisCluster;
   disconnect(): void;
-  on(event: string, listener: () => void): unknown;
+  on(event: string, listener: (error: unknown) => void): unknown;
 }
 
 interface NodeRedisClient {
@@ -91,7 +94,7 @@ interface NodeRedisClient {
   connect(): Promise<unknown>;
   destroy(): void;
   subscribe(channels: string[], listener: (message: string, channel: string) => void): Promise<unknown>;
-  on(event: string, listener: () => void): unknown;
+  on(event: string, listener: (error: unknown) => void): unknown;
 }
 
 interface NodeRedisCluster {
@@ -106,7 +109,7 @@ interface NodeRedisCluster {
   duplicate(options?: object): NodeRedisCluster;
   connect(): Promise<unknown>;
   destroy(): void;
-  on(event: string, listener: () => void): unknown;
+  on(event: string, listener: (error: unknown) => void): unknown;
 }
 
 interface NodeRedisNode {

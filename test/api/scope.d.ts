@@ -16,7 +16,7 @@ export interface Expansion {
 }
 
 export interface LintFinding {
-  readonly code: 'nested' | 'token_service' | 'apex' | 'parameter' | 'case' | 'crossing';
+  readonly code: 'nested' | 'token_service' | 'apex' | 'case' | 'crossing';
   readonly scopes: readonly string[];
   readonly message: string;
 }
@@ -86,7 +86,7 @@ export declare class ScopeError extends Error {
   });
 }
 
-export type ScopeErrorCode = 'not_a_string' | 'empty' | 'too_long' | 'non_ascii' | 'illegal_character' | 'missing_method' | 'wildcard_position' | 'method_invalid' | 'scheme_present' | 'missing_domain' | 'domain_userinfo' | 'domain_ip' | 'domain_port' | 'domain_invalid' | 'missing_path' | 'query_or_fragment' | 'percent_encoding' | 'path_template' | 'path_empty_segment' | 'path_dot_segment' | 'scopes_required' | 'too_many_scopes' | 'scope_invalid' | 'scope_unmatched' | 'catalog_empty' | 'catalog_not_concrete';
+export type ScopeErrorCode = 'not_a_string' | 'empty' | 'too_long' | 'non_ascii' | 'illegal_character' | 'missing_method' | 'wildcard_position' | 'method_invalid' | 'scheme_present' | 'missing_domain' | 'domain_userinfo' | 'domain_ip' | 'domain_port' | 'domain_invalid' | 'missing_path' | 'query_or_fragment' | 'percent_encoding' | 'path_template' | 'path_empty_segment' | 'path_dot_segment' | 'route_parameter' | 'scopes_required' | 'too_many_scopes' | 'scope_invalid' | 'scope_unmatched' | 'catalog_empty' | 'catalog_not_concrete';
 
 export type ScopeExplanation = {
   readonly allowed: true;

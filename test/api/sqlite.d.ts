@@ -1,6 +1,7 @@
 // What tokenwright/sqlite declares, as published. Written by: npm run api
 
 import type { CountQuery, DoctorOptions, EngineStore, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenId, TokenRecord, Unsubscribe } from 'tokenwright';
+import type { Scratch } from 'tokenwright/testing';
 
 export interface SqliteHandle {
   exec(sql: string): unknown;
@@ -40,6 +41,8 @@ export declare class SqliteTokenStore implements EngineStore {
   doctor(options?: DoctorOptions): Promise<StoreFinding[]>;
   close(): Promise<void>;
 }
+
+export declare function scratch(folder: string): Promise<Scratch>;
 
 // Not exported, but part of the above:
 

@@ -1,6 +1,26 @@
 // What tokenwright/testing declares, as published. Written by: npm run api
 
-import type { EngineStore, LeaseStore, TokenStore, UsageStore } from 'tokenwright';
+import type { EngineStore, LeaseStore, StoreFinding, TokenStore, UsageStore } from 'tokenwright';
+
+export interface ContractOptions {
+  readonly only?: 'tokens' | 'usage' | 'leases' | undefined;
+}
+
+export interface ContractReport {
+  readonly tokenwright: string;
+  readonly engine: string;
+  readonly driver: string;
+  readonly runtime: string;
+  readonly at: string;
+  readonly ms: number;
+  readonly of: number;
+  readonly passed: number;
+  readonly failed: readonly {
+    readonly case: string;
+    readonly message: string;
+  }[];
+  readonly findings: readonly StoreFinding[];
+}
 
 export interface LeaseContractCase {
   readonly name: string;
@@ -10,6 +30,13 @@ export interface LeaseContractCase {
 export interface ManualClock {
   now(): Date;
   advance(seconds: number): void;
+}
+
+export interface Scratch {
+  readonly engine: string;
+  readonly driver: string;
+  open(): Promise<EngineStore>;
+  drop(): Promise<void>;
 }
 
 export interface StoreContractCase {
@@ -23,6 +50,8 @@ export interface UsageContractCase {
   readonly name: string;
   run(open: () => UsageStore | Promise<UsageStore>): Promise<void>;
 }
+
+export declare function contractReport(scratch: Scratch, { only }?: ContractOptions): Promise<ContractReport>;
 
 export declare const faults: Readonly<{
   delay(turns: number, isHit?: (call: StoreCall) => boolean): StoreFault;
