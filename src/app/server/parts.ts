@@ -20,7 +20,6 @@ import type { ListenPlace } from './listen.ts';
 import { type Audit, checkAudit, openAudit } from './logs/audit.ts';
 import { ErrorLog } from './logs/errors.ts';
 import { theLog, warn } from './logs/log.ts';
-import { refusalWarnings } from './logs/refusals.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { Monitoring } from './metrics/monitoring.ts';
 import { consolePage, frontPage } from './pages.ts';
@@ -95,7 +94,7 @@ export async function partsOf(
   const monitoring = await Monitoring.open(settings);
   const audit = auditPath === undefined ? undefined : await prepare.audit(auditPath);
   const { metrics } = monitoring;
-  const onEvent = eachOf(audit?.recordEvent, metrics?.recordEvent, refusalWarnings());
+  const onEvent = eachOf(audit?.recordEvent, metrics?.recordEvent);
   return {
     place: { host, port },
     store: { target, waitSeconds: settings.storeWait, usage },

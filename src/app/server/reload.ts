@@ -16,6 +16,7 @@ import { describeError } from '../terminal/error-message.ts';
 import { type CallObserver, NO_ROUTE, observeCall } from './calls.ts';
 import type { Reloaded } from './files/service-files.ts';
 import { theLog, warn } from './logs/log.ts';
+import { refusalWarnings } from './logs/refusals.ts';
 import type { Stores } from './metrics/monitoring.ts';
 import type { Page } from './pages.ts';
 import type { ServeSettings } from './settings.ts';
@@ -56,6 +57,8 @@ export class ReloadableService {
     this.#parts = parts;
     this.#current = this.#serviceOf(files);
     if (parts.purgeAfter !== 'off') reportPurges(parts.purgeAfter);
+    const warnOfRefusal = refusalWarnings();
+    subscribe('tokenwright:refused', (event) => warnOfRefusal(event as TokenEvent));
   }
 
   /** Does nothing for a call before it is its turn. */

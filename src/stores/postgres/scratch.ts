@@ -9,6 +9,7 @@ import {
 import { type PostgresPool, readPool, sqlStateOf, unavailable } from './client.ts';
 import { readTables, sinceSql } from './schema.ts';
 import type { Table } from './shape.ts';
+import { dialectOf } from './shape.ts';
 
 /** New tables, and how they are emptied. */
 export interface ScratchTables extends ScratchPlace {
@@ -29,9 +30,11 @@ export async function scratchTables(pool: PostgresPool): Promise<ScratchTables> 
   const drop = (names: readonly string[]) =>
     dropAll(names, (name) => run(`DROP TABLE IF EXISTS ${name}`));
   const [row] = (await run('SELECT version() AS version')) as readonly { version?: unknown }[];
+  const version = String(row?.version);
+  const dialect = dialectOf(version);
   let tables: readonly Table[] = [];
   const name = await drawName(async (drawn) => {
-    const { tokens, usage, leases } = readTables({ tables: drawn });
+    const { tokens, usage, leases } = readTables({ tables: drawn }, dialect);
     tables = [tokens, usage, leases];
     const made: string[] = [];
     try {
@@ -48,7 +51,7 @@ export async function scratchTables(pool: PostgresPool): Promise<ScratchTables> 
   const empty = `${names.map((table) => `DELETE FROM ${table};\n`).join('')}${sinceSql(usage.name)}`;
   return {
     name,
-    engine: productIn(String(row?.version)),
+    engine: productIn(version),
     driver: driverOf(pool, 'pg'),
     empty: async () => void (await run(empty)),
     drop: () => drop(names),
