@@ -154,7 +154,7 @@ const STORE_REASONS = {
   schema_newer:
     'a later version of tokenwright has written this, and this version cannot read it; upgrade tokenwright',
   forbidden:
-    'the database does not let this user do it; grant SELECT, INSERT, UPDATE and DELETE on the tables of tokenwright, and CREATE to migrate',
+    'the database does not let this user do it; grant SELECT, INSERT, UPDATE and DELETE on the tables of tokenwright; migrate also needs CREATE and ALTER',
   credentials: 'the database refuses the user name or the password; check both',
   no_database:
     'the database does not exist, or none is selected; create it, or give the name of another one',
