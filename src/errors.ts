@@ -139,11 +139,35 @@ export class DeadlineError extends Error {}
 /** A part of a store beside its tokens: counts of uses, leases, and what reports changes. */
 export type StorePart = 'usage' | 'leases' | 'watch';
 
+/** Why a store cannot be used: `details.reason` of `store_unavailable`. */
+export type StoreReason =
+  | 'unreachable'
+  | 'timeout'
+  | 'busy'
+  | 'schema_missing'
+  | 'schema_older'
+  | 'schema_newer'
+  | 'forbidden'
+  | 'credentials'
+  | 'no_database'
+  | 'pooler'
+  | 'prepared_full'
+  | 'encoding'
+  | 'full'
+  | 'standby'
+  | 'file_replaced'
+  | 'not_opened'
+  | 'closed'
+  | 'transaction_failed'
+  | 'unsupported'
+  | 'foreign_request'
+  | 'unknown';
+
 /**
  * Why a store cannot be used, each with the one sentence that tells it: a driver's own text may quote
  * input, and never gets into an error. Only for the first three does waiting help.
  */
-const STORE_REASONS = {
+const STORE_REASONS: Readonly<Record<StoreReason, string>> = {
   unreachable: 'the store cannot be reached; try again later',
   timeout: 'the store did not answer in time; try again later',
   busy: 'the store is too busy; try again later',
@@ -179,9 +203,6 @@ const STORE_REASONS = {
     'the connection belongs to another request, which Cloudflare Workers do not allow; make a pool for each request',
   unknown: 'the store failed for an unknown reason; tokenwright doctor --store URL looks for it',
 };
-
-/** Why a store cannot be used: `details.reason` of `store_unavailable`. */
-export type StoreReason = keyof typeof STORE_REASONS;
 
 /** Says why a store has failed, by the code and the reason of the failure. */
 export function sentenceOf({

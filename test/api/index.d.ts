@@ -312,7 +312,7 @@ export interface StoreFinding {
   readonly part?: 'usage' | 'leases';
 }
 
-export type StoreReason = keyof typeof STORE_REASONS;
+export type StoreReason = 'unreachable' | 'timeout' | 'busy' | 'schema_missing' | 'schema_older' | 'schema_newer' | 'forbidden' | 'credentials' | 'no_database' | 'pooler' | 'prepared_full' | 'encoding' | 'full' | 'standby' | 'file_replaced' | 'not_opened' | 'closed' | 'transaction_failed' | 'unsupported' | 'foreign_request' | 'unknown';
 
 export interface Token {
   readonly id: TokenId;
@@ -753,30 +753,6 @@ interface ResealOptions {
 interface RevokeAllOptions {
   readonly onProgress?: ((revoked: number) => void) | undefined;
 }
-
-declare const STORE_REASONS: {
-  unreachable: string;
-  timeout: string;
-  busy: string;
-  schema_missing: string;
-  schema_older: string;
-  schema_newer: string;
-  forbidden: string;
-  credentials: string;
-  no_database: string;
-  pooler: string;
-  prepared_full: string;
-  encoding: string;
-  full: string;
-  standby: string;
-  file_replaced: string;
-  not_opened: string;
-  closed: string;
-  transaction_failed: string;
-  unsupported: string;
-  foreign_request: string;
-  unknown: string;
-};
 
 interface ServiceOptions<Entry extends string> {
   readonly keys: readonly KeyOptions[];

@@ -39,7 +39,7 @@ export interface StoreParts {
 export type MysqlTransactionConnection = Sender;
 
 /**
- * A connection of `mysql2/promise`, which wraps a {@link MysqlTransactionConnection}, or what {@link fromDrizzle} and
+ * A connection of `mysql2/promise`, which wraps one of `mysql2`, or what {@link fromDrizzle} and
  * {@link fromKysely} make of the transaction of an ORM.
  */
 export interface MysqlPromiseConnection {
