@@ -213,6 +213,7 @@ const service = new root.TokenService({
 
 const NEVER_THROW: Readonly<Record<string, (hostile: never) => unknown>> = {
   'index: isTokenError': root.isTokenError,
+  'index: outageLog': () => root.outageLog(() => {}),
   'index: redact': root.redact,
   'index: TokenError.constructor': (hostile) => new root.TokenError('not_found', '', hostile),
   'index: TokenService.stats': () => service.stats(),
@@ -230,6 +231,7 @@ const NEVER_THROW: Readonly<Record<string, (hostile: never) => unknown>> = {
   'scope: ScopeCatalog.lint': () => catalog.lint(),
   'scope: ScopeCatalog.toArray': () => catalog.toArray(),
   'scope: ScopeCatalog.[Symbol.iterator]': () => [...catalog],
+  'http: errorResponse': http.errorResponse,
   'http: safeUrl': http.safeUrl,
   'http: toNodeListener': http.toNodeListener,
 };
@@ -297,7 +299,18 @@ import type * as tokenwright from '../src/index.ts';
 import type * as scopes from '../src/scope/index.ts';
 import type * as web from '../src/http/index.ts';
 import type * as files from '../src/stores/sqlite/index.ts';
-import type * as mysql from '../src/stores/mysql/index.ts';
+import type * as postgres from '../src/stores/postgres/index.ts';
+type DrizzleTransaction = Parameters<typeof postgres.fromDrizzle>[0] & {
+  insert(table: object): { values(row: object): PromiseLike<unknown> };
+};
+type KyselyTransaction = Parameters<typeof postgres.fromKysely>[0] & {
+  insertInto(table: string): { values(row: object): { execute(): Promise<unknown> } };
+};
+type PostgresJsTransaction = Parameters<typeof postgres.fromPostgresJs>[0] &
+  ((text: TemplateStringsArray) => PromiseLike<unknown>);
+type PrismaTransaction = Parameters<typeof postgres.fromPrisma>[0] & {
+  readonly user: { create(row: object): PromiseLike<unknown> };
+};
 declare global {
   const tokens: tokenwright.TokenService;
   const token: tokenwright.IssuedToken;
@@ -321,6 +334,14 @@ declare global {
   const handler: () => void;
   const handle: files.SqliteHandle;
   const pool: import('pg').Pool;
+  const users: object;
+  const scopes: readonly string[];
+  const db: {
+    transaction(): { execute(work: (trx: KyselyTransaction) => Promise<unknown>): Promise<unknown> };
+    transaction(work: (tx: DrizzleTransaction) => Promise<unknown>): Promise<unknown>;
+  };
+  const sql: { begin(work: (tx: PostgresJsTransaction) => Promise<unknown>): Promise<unknown> };
+  const prisma: { $transaction(work: (tx: PrismaTransaction) => Promise<unknown>): Promise<unknown> };
   const Database: new (file: string) => files.SqliteHandle;
   class MyStore extends tokenwright.MemoryTokenStore {}
   const MyUsageStore: new () => tokenwright.UsageStore;
@@ -343,7 +364,8 @@ const IMPORTS: Readonly<Record<string, string>> = {
   postgres: "import { Pool } from 'pg';\nconst pool = new Pool();",
   redis:
     "import { Cluster, Redis } from 'ioredis';\nimport { createClient, createCluster } from 'redis';",
-  testing: "import { describe, it } from 'vitest';",
+  testing:
+    "import { describe, it } from 'vitest';\nimport { scratch } from '../src/stores/postgres/index.ts';",
 };
 
 const EXAMPLES = PUBLIC.flatMap((one) =>

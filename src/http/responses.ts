@@ -113,7 +113,7 @@ export function fail(failure: HttpError): WholeResponse {
  * @param error what was thrown or rejected
  * @example
  * try {
- *   return Response.json(await tokens.issue(await request.json()));
+ *   return Response.json(await tokens.list({ account: 'ada' }));
  * } catch (error) {
  *   console.error(error);
  *   return errorResponse(error);

@@ -235,8 +235,9 @@ export class CheckedStore {
     await this.#call(unsubscribe);
   }
 
-  /** Closes the store. Later calls fail, also those of a store that needs no closing. */
+  /** Closes the store, once. Later calls fail, also those of a store that needs no closing. */
   async close(): Promise<void> {
+    if (this.#isClosed) return;
     const closing = this.#call(async () => this.#store.close?.());
     this.#isClosed = true;
     await closing;

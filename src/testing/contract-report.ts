@@ -44,7 +44,7 @@ export interface ContractReport {
  * `leaseContract`, one after the other. Takes some seconds to a minute. Make the scratch with the function of
  * that name of an engine, or by hand for a store of your own, and drop it afterwards.
  *
- * @throws {TokenError} that of `open`, if no store can be opened: this says nothing about promises
+ * @throws {TokenError} as `open` of the scratch does, if no store can be opened
  * @example
  * const place = await scratch(pool); // of tokenwright/postgres
  * const { of, passed, failed } = await contractReport(place);

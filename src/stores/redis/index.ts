@@ -391,6 +391,7 @@ export class RedisTokenStore implements EngineStore {
  * @throws {TokenError} `store_unavailable`, with the reason `forbidden` if the user may not write these keys;
  * `invalid_options`
  * @example
+ * const client = new Redis('redis://db.internal');
  * const report = await contractReport(await scratch(client, { replicas: 1 }));
  */
 export async function scratch(

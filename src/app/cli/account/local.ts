@@ -99,7 +99,8 @@ function notRecorded(storeName: string): string {
 function toVerification(verdict: Verdict): Verification {
   if (!verdict.ok) {
     const { reason, detail, needed } = verdict;
-    return { ok: false, reason: detail ?? reason, ...(needed !== undefined && { needed }) };
+    const said = reason === 'ambiguous_request' ? (detail ?? reason) : reason;
+    return { ok: false, reason: said, ...(needed !== undefined && { needed }) };
   }
   const { id, account, expiresAt } = verdict.token;
   const expire = Math.floor(expiresAt.getTime() / 1000);

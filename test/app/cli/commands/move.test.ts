@@ -516,7 +516,7 @@ describe('copy', () => {
     const refused = await run(['copy', '--from', from, '--to', 'redis://127.0.0.1:1']);
 
     expect(unmade.code).toBe(1);
-    expect(unmade.stderr).toContain(`SQLite in ${noFolder}: the SQLite database does not open`);
+    expect(unmade.stderr).toContain(`SQLite in ${noFolder}: the database file cannot be opened`);
     expect(unmade.stderr).not.toContain(from);
 
     expect(refused).toMatchObject({ code: 1, stdout: '' });
