@@ -353,6 +353,15 @@ function ruleOptions() {
         maxBytes: z.optional(wholeNumber(MIN_CACHE_BYTES, MAX_CACHE_BYTES, 'cache.maxBytes')),
       }),
     ),
+    ...countOptions(),
+    deadlineMs: z.optional(wholeNumber(1, MAX_DEADLINE_MS, 'deadlineMs')),
+    onEvent: z.optional(callback<(event: TokenEvent) => void>('onEvent must be a function')),
+  };
+}
+
+/** What it counts, and up to which numbers. */
+function countOptions() {
+  return {
     usage: switchOr('usage', {
       store: z.optional(
         z.custom<UsageStore>(isUsageStore, {
@@ -382,8 +391,6 @@ function ruleOptions() {
         scopesPerToken: z.optional(wholeNumber(1, MAX_SCOPES, 'quotas.scopesPerToken')),
       }),
     ),
-    deadlineMs: z.optional(wholeNumber(1, MAX_DEADLINE_MS, 'deadlineMs')),
-    onEvent: z.optional(callback<(event: TokenEvent) => void>('onEvent must be a function')),
   };
 }
 

@@ -7,6 +7,10 @@ export interface MigrationOptions {
   readonly tables?: string | undefined;
 }
 
+export interface MysqlPromiseConnection {
+  readonly connection: object;
+}
+
 export interface MysqlStoreOptions extends MigrationOptions {
   readonly deadlineMs?: number | undefined;
   readonly prepare?: boolean | undefined;
@@ -75,10 +79,6 @@ interface MysqlConnection {
 
 interface MysqlPool {
   getConnection(callback: (error: unknown, connection: MysqlConnection) => void): void;
-}
-
-interface MysqlPromiseConnection {
-  readonly connection: object;
 }
 
 interface MysqlPromisePool {

@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type GetManualChunk, type OutputOptions, rollup } from 'rollup';
+import ts from 'typescript';
 import { ENTRIES } from './entries.ts';
 
 const DIST = join(import.meta.dirname, '../../dist');
@@ -63,8 +64,28 @@ async function filesOf(entries: readonly string[], format: OutputOptions, ending
     chunkFileNames: ({ name }) => `${name.replace(/-[A-Z\d]{8}$/, '')}-[hash].${ending}`,
   });
   return output.flatMap((file) =>
-    file.type === 'chunk' ? [{ fileName: file.fileName, text: file.code }] : [],
+    file.type === 'chunk' ? [{ fileName: file.fileName, text: withoutComments(file.code) }] : [],
   );
+}
+
+/** esbuild keeps comments before members of classes, and adds the names of our files, which nobody needs. */
+function withoutComments(code: string): string {
+  const source = ts.createSourceFile('chunk.js', code, ts.ScriptTarget.Latest);
+  const ends = new Map<number, number>();
+  const visit = (node: ts.Node): void => {
+    for (const { pos, end } of ts.getLeadingCommentRanges(code, node.pos) ?? []) ends.set(pos, end);
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  let text = '';
+  let from = 0;
+  for (const [pos, end] of [...ends].sort(([a], [b]) => a - b)) {
+    // What says that a call has no effects is for bundlers, and the names of bundled files are for readers.
+    if (/[@#]__[A-Z_]+__|^\/\/ node_modules\//.test(code.slice(pos, end))) continue;
+    text += code.slice(from, pos);
+    from = end + (/^\s*/.exec(code.slice(end, end + 200))?.[0].length ?? 0);
+  }
+  return text + code.slice(from);
 }
 
 /** The name of a file of ours in a declaration. */

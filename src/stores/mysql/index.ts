@@ -51,6 +51,7 @@ import { type ChangedRow, MAX_CHANGES, Watch } from './watch.ts';
 
 export { fromDrizzle, fromKysely } from './orm.ts';
 export { type MigrationOptions, migrate, migrationSql } from './schema.ts';
+export type { MysqlPromiseConnection } from './transaction.ts';
 
 /** How a {@link MysqlTokenStore} works. */
 export interface MysqlStoreOptions extends MigrationOptions {
