@@ -71,7 +71,7 @@ export interface ServerOptions {
   /** A PostgreSQL that this one follows as a standby, on a copy of its data. */
   readonly follows?: Server;
   /** The servers that a pooler leads to. The first is the primary. */
-  readonly behind?: readonly Server[];
+  readonly behind?: readonly Pick<Server, 'port'>[];
   /** Lives on when this process ends. */
   readonly detached?: boolean;
 }

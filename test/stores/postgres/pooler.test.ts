@@ -6,9 +6,9 @@ import {
   type PostgresStoreOptions,
   PostgresTokenStore,
 } from '../../../src/stores/postgres/index.ts';
+import { isInstalled, type Server, startServer } from '../../servers.ts';
 import { newName } from '../database-hosts.ts';
 import { newRecord } from '../support.ts';
-import { hasPgbouncer, type Pgbouncer, startPgbouncer } from './pgbouncer.ts';
 
 const url = inject('servers').postgres;
 const cleanups: (() => unknown)[] = [];
@@ -16,12 +16,11 @@ afterEach(async () => {
   for (const clean of cleanups.splice(0).reverse()) await clean();
 });
 
-const IGNORING = { ignore_startup_parameters: 'extra_float_digits,statement_timeout' };
-
-describe.skipIf(url === undefined || !hasPgbouncer)('behind PgBouncer', () => {
-  const started: Pgbouncer[] = [];
+describe.skipIf(url === undefined || !isInstalled('pgbouncer'))('behind PgBouncer', () => {
+  const started: Server[] = [];
   const bouncer = async (settings: Readonly<Record<string, string>>): Promise<string> => {
-    const pooler = await startPgbouncer(url as string, settings);
+    const behind = [{ port: Number(new URL(url as string).port) }];
+    const pooler = await startServer('pgbouncer', { behind, settings });
     started.push(pooler);
     return pooler.url;
   };
@@ -30,9 +29,9 @@ describe.skipIf(url === undefined || !hasPgbouncer)('behind PgBouncer', () => {
   let strict: string;
   const tables = newName();
   beforeAll(async () => {
-    transaction = await bouncer(IGNORING);
-    session = await bouncer({ ...IGNORING, pool_mode: 'session' });
-    strict = await bouncer({});
+    transaction = await bouncer({});
+    session = await bouncer({ pool_mode: 'session' });
+    strict = await bouncer({ ignore_startup_parameters: '' });
     await migrate(poolOf(url as string), { tables });
     for (const clean of cleanups.splice(0)) await clean();
   });
@@ -115,7 +114,7 @@ describe.skipIf(url === undefined || !hasPgbouncer)('behind PgBouncer', () => {
   });
 
   it('in transaction mode, reports prepared statements that it loses', async () => {
-    const at = await bouncer({ ...IGNORING, default_pool_size: '3' });
+    const at = await bouncer({ default_pool_size: '3' });
     const store = storeOf(at, { prepare: true });
     const reads = Array.from({ length: 60 }, () => reasonOf(store.find([newRecord('one').id])));
     const reasons = new Set(await Promise.all(reads));

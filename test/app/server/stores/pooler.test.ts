@@ -1,8 +1,8 @@
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { storeTarget } from '../../../../src/app/server/stores/open.ts';
 import { parseStoreUrl } from '../../../../src/app/server/stores/url.ts';
+import { isInstalled, startServer } from '../../../servers.ts';
 import { newName } from '../../../stores/database-hosts.ts';
-import { hasPgbouncer, startPgbouncer } from '../../../stores/postgres/pgbouncer.ts';
 import { newRecord } from '../../../stores/support.ts';
 
 const url = inject('servers').postgres;
@@ -20,11 +20,10 @@ describe('?prepare in a URL', () => {
   });
 });
 
-describe.skipIf(url === undefined || !hasPgbouncer)('serve behind PgBouncer', () => {
-  const IGNORING = { ignore_startup_parameters: 'extra_float_digits,statement_timeout' };
-
+describe.skipIf(url === undefined || !isInstalled('pgbouncer'))('serve behind PgBouncer', () => {
   async function bouncer(settings: Readonly<Record<string, string>>): Promise<string> {
-    const pooler = await startPgbouncer(url as string, settings);
+    const behind = [{ port: Number(new URL(url as string).port) }];
+    const pooler = await startServer('pgbouncer', { behind, settings });
     onTestFinished(() => pooler.stop());
     return pooler.url;
   }
@@ -32,7 +31,9 @@ describe.skipIf(url === undefined || !hasPgbouncer)('serve behind PgBouncer', ()
   const open = (store: string) => storeTarget({ store, tables: newName(), data: './data' }).open();
 
   it('says at the start what PgBouncer has to ignore', async () => {
-    const error = await open(await bouncer({})).catch((failure) => failure);
+    const error = await open(await bouncer({ ignore_startup_parameters: '' })).catch(
+      (failure) => failure,
+    );
 
     expect(error).toMatchObject({ code: 'store_unavailable', isTransient: false });
     expect(error.message).toContain('ignore_startup_parameters = extra_float_digits');
@@ -43,7 +44,7 @@ describe.skipIf(url === undefined || !hasPgbouncer)('serve behind PgBouncer', ()
     ['?prepare=false', []],
     ['', ['pooler']],
   ])('reads with %j through few connections: %j', async (parameter, reasons) => {
-    const at = await bouncer({ ...IGNORING, default_pool_size: '3' });
+    const at = await bouncer({ default_pool_size: '3' });
     const opened = await open(`${at}${parameter}`);
     onTestFinished(() => opened.close());
     await opened.migrate?.();
