@@ -117,7 +117,12 @@ export class CheckedStore {
 
   /** Reads one record. */
   async findOne(id: TokenId): Promise<TokenRecord | undefined> {
-    const found = await this.#find(id);
+    let found: Found;
+    try {
+      found = this.#foundIn(await this.#ask([id]), id);
+    } catch (error) {
+      throw this.failure(error);
+    }
     if (isTokenError(found)) throw this.failure(found);
     return found;
   }
@@ -131,9 +136,7 @@ export class CheckedStore {
     if (ids.length === 1) return [await this.#find(ids[0] as TokenId)];
     const start = performance.now();
     try {
-      this.#requireOpen();
-      const asked: Promise<unknown> = this.#store.find(ids);
-      const answer = await (this.isLocal ? asked : this.#inTime(asked));
+      const answer = await this.#ask(ids);
       if (Array.isArray(answer) && answer.length === ids.length) {
         this.#health.onAnswer();
         return ids.map((id, index) => checkedRecord(answer[index], id));
@@ -147,18 +150,26 @@ export class CheckedStore {
     return Promise.all(ids.map((id) => this.#find(id)));
   }
 
+  /** A failure is an answer as well. */
   async #find(id: TokenId): Promise<Found> {
     try {
-      this.#requireOpen();
-      const asked = this.#store.find([id]);
-      const answer: readonly unknown[] = await (this.isLocal ? asked : this.#inTime(asked));
-      const isOne = Array.isArray(answer) && answer.length === 1;
-      const found = isOne ? checkedRecord(answer[0], id) : corruptStore();
-      if (!isTokenError(found)) this.#health.onAnswer();
-      return found;
+      return this.#foundIn(await this.#ask([id]), id);
     } catch (error) {
       return storeFailure(error);
     }
+  }
+
+  #ask(ids: readonly TokenId[]): Promise<unknown> {
+    this.#requireOpen();
+    const asked = this.#store.find(ids);
+    return this.isLocal ? asked : this.#inTime(asked);
+  }
+
+  #foundIn(answer: unknown, id: TokenId): Found {
+    const isOne = Array.isArray(answer) && answer.length === 1;
+    const found = isOne ? checkedRecord(answer[0], id) : corruptStore();
+    if (!isTokenError(found)) this.#health.onAnswer();
+    return found;
   }
 
   async page(query: PageQuery, until: number): Promise<readonly TokenRecord[]> {
