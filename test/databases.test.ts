@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { differencesOf } from './databases.ts';
+import { differencesOf, isRefusedTableTrue } from './databases.ts';
 
 const DOCUMENT = `
 | another table |
@@ -50,5 +51,17 @@ describe('differencesOf', () => {
       '- MariaDB | 10.11 | `mysql2` 3 | contracts',
       '+ PostgreSQL | 15 | `pg` 8 | contracts',
     ]);
+  });
+});
+
+describe('the table of refused databases', () => {
+  const page = readFileSync(new URL('../docs/support.md', import.meta.url), 'utf8');
+
+  it('has the messages of migrate', () => {
+    expect(isRefusedTableTrue(page)).toBe(true);
+  });
+
+  it('is found wrong if a message differs', () => {
+    expect(isRefusedTableTrue(page.replace('use a local table', 'use another table'))).toBe(false);
   });
 });

@@ -6,6 +6,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { UNSUPPORTED, unsupported } from '../src/stores/shared/reasons.ts';
 import { versionOf } from './server-programs.ts';
 import { isInstalled } from './servers.ts';
 
@@ -13,6 +14,7 @@ const root = new URL('..', import.meta.url).pathname;
 const DOCUMENT = join(root, 'docs/support.md');
 const TESTED = /(?<=<!-- tested: begin -->\n).*(?=<!-- tested: end -->)/s;
 const REPORTED = /(?<=<!-- reported: begin -->\n).*(?=<!-- reported: end -->)/s;
+const REFUSED = /(?<=<!-- refused: begin -->\n).*(?=<!-- refused: end -->)/s;
 /** Reports of `tokenwright store contract --json`, one a file. */
 const REPORTS = join(root, 'docs/evidence/databases');
 /** For how many minor versions of tokenwright a report counts. */
@@ -251,6 +253,17 @@ function reportedTable(): string {
   return tableOf(['database', 'driver', 'cases', 'tokenwright', 'on'], lines);
 }
 
+/** The databases that `migrate` refuses, each with the message of its error. */
+function refusedTable(): string {
+  const lines = UNSUPPORTED.map((database) => `| ${database} | ${unsupported(database).message} |`);
+  return tableOf(['database', 'message'], lines);
+}
+
+/** Whether the table of refused databases says what `migrate` says. */
+export function isRefusedTableTrue(document = readFileSync(DOCUMENT, 'utf8')): boolean {
+  return REFUSED.exec(document)?.[0] === refusedTable();
+}
+
 function minorOf(version: string): readonly [major: number, minor: number] {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   return [major, minor];
@@ -269,11 +282,12 @@ function tableOf(names: readonly string[], lines: readonly string[]): string {
   return [head, `|${' --- |'.repeat(names.length)}`, ...lines, ''].join('\n');
 }
 
-/** Writes both tables, that of what was tested from these outcomes. */
+/** Writes the three tables, that of what was tested from these outcomes. */
 export function writeTables(outcomes: readonly Outcome[]): void {
   const document = readFileSync(DOCUMENT, 'utf8');
   const written = document
     .replace(TESTED, () => testedTable(outcomes))
-    .replace(REPORTED, reportedTable);
+    .replace(REPORTED, reportedTable)
+    .replace(REFUSED, refusedTable);
   writeFileSync(DOCUMENT, written);
 }

@@ -1,5 +1,5 @@
 import { storeUnavailable, TokenError } from '../../errors.ts';
-import { partOf } from '../shared/reasons.ts';
+import { partOf, unsupported } from '../shared/reasons.ts';
 import { nextUpgrade, readMark, type SchemaMark, type SchemaTable } from '../shared/schema-mark.ts';
 import { type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
 
@@ -57,10 +57,8 @@ async function refuseShards(session: Session, database: string | undefined): Pro
   const [keyspace = ''] = (database ?? String(server?.['name'])).split(/[:/@]/, 1);
   const shards = (await session.query('SHOW VITESS_SHARDS')).flatMap((row) => Object.values(row));
   if (shards.filter((shard) => String(shard).startsWith(`${keyspace}/`)).length < 2) return;
-  throw new TokenError('store_unavailable', SHARDED, { reason: 'unsupported' });
+  throw unsupported('sharded keyspaces of Vitess');
 }
-
-const SHARDED = 'these tables cannot change in one step here; use an unsharded keyspace';
 
 async function migrateTable(session: Session, table: Table): Promise<void> {
   const { create, fill, kind } = table;

@@ -1,4 +1,5 @@
 import { isTokenError, storeUnavailable, TokenError } from '../../errors.ts';
+import { unsupported } from '../shared/reasons.ts';
 import { nextUpgrade, readMark, type TableKind } from '../shared/schema-mark.ts';
 import { type PostgresPool, readPool, Session, sqlStateOf, unavailable } from './client.ts';
 import {
@@ -71,18 +72,9 @@ async function lookAt(client: Client): Promise<ServerFacts> {
     readonly isDsql: boolean;
     readonly isCitus: boolean;
   };
-  if (isDsql) throw unchangeable('Aurora PostgreSQL');
+  if (isDsql) throw unsupported('Aurora DSQL');
   if (!isWholeEncoding(encoding)) throw storeUnavailable('encoding');
   return { dialect: dialectOf(version), isCitus };
-}
-
-/** The error for tables that no statement could change in one step. */
-function unchangeable(other: string): TokenError {
-  return new TokenError(
-    'store_unavailable',
-    `these tables cannot change in one step here; use ${other}`,
-    { reason: 'unsupported' },
-  );
 }
 
 async function run(
@@ -119,7 +111,7 @@ async function refuseDistributed(client: Client, { name }: Table): Promise<void>
      WHERE logicalrelid = to_regclass($1) AND partmethod <> 'n'`,
     [name],
   );
-  if (rows.length > 0) throw unchangeable('a local table');
+  if (rows.length > 0) throw unsupported('tables that Citus has distributed');
 }
 
 /** Resolves to whether the table was up to date. */

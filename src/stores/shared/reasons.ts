@@ -1,4 +1,4 @@
-import { DeadlineError, type StorePart, type StoreReason } from '../../errors.ts';
+import { DeadlineError, type StorePart, type StoreReason, TokenError } from '../../errors.ts';
 import { LEASES, type TableKind, USAGE } from './schema-mark.ts';
 
 /** Codes of the network, as Node and all drivers give them. */
@@ -60,4 +60,22 @@ export function isOfOtherRequest(pool: { readonly idleCount: number }): boolean 
 export function partOf(kind: TableKind): StorePart | undefined {
   if (kind === USAGE) return 'usage';
   return kind === LEASES ? 'leases' : undefined;
+}
+
+/** Databases that `migrate` refuses, each with what to use instead: no statement could change a token in one step. */
+const INSTEAD_OF = {
+  'Aurora DSQL': 'Aurora PostgreSQL',
+  'tables that Citus has distributed': 'a local table',
+  'sharded keyspaces of Vitess': 'an unsharded keyspace',
+} as const;
+
+export const UNSUPPORTED = Object.keys(INSTEAD_OF) as readonly (keyof typeof INSTEAD_OF)[];
+
+/** The error of `migrate` for a database that cannot keep what a store promises. */
+export function unsupported(database: keyof typeof INSTEAD_OF): TokenError {
+  return new TokenError(
+    'store_unavailable',
+    `these tables cannot change in one step here; use ${INSTEAD_OF[database]}`,
+    { reason: 'unsupported' },
+  );
 }
