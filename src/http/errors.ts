@@ -101,7 +101,7 @@ export const DESCRIPTIONS: Readonly<Record<ServiceErrorCode, string>> = {
   catalog_empty: 'there are no scopes that this account could ask for',
   store_unavailable: 'the store, or the check of accounts, does not answer',
   store_corrupt: 'the store answered with something that is not a token',
-  durability_unconfirmed: 'the change was made, but not confirmed by as many replicas as asked for',
+  durability_unconfirmed: 'the change was made, but not confirmed by as many replicas as required',
   revocation_unconfirmed: 'the token is revoked, but a failover may undo it',
 };
 
@@ -112,6 +112,8 @@ export class HttpError extends Error {
   readonly headers: Readonly<Record<string, string>>;
   /** Why a store fails, for logs of the host: it is not part of the answer. */
   readonly reason: string | undefined;
+  /** The error of the service that the host has to learn, if this is another failure of it. */
+  override readonly cause: TokenError | undefined;
 
   constructor(
     code: HttpErrorCode,
@@ -120,9 +122,11 @@ export class HttpError extends Error {
       details,
       headers = {},
       reason,
-    }: Partial<Pick<HttpError, 'details' | 'headers' | 'reason'>> = {},
+      cause,
+    }: Partial<Pick<HttpError, 'details' | 'headers' | 'reason' | 'cause'>> = {},
   ) {
     super(message);
+    this.cause = cause;
     this.code = code;
     this.details = details;
     this.headers = headers;
@@ -138,15 +142,16 @@ export function internalError(): HttpError {
 /** The failure that the client gets for an error; {@link internalError} for one that it cannot cause. */
 export function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
-  if (!isTokenError(error) || STATUS_OF[error.code] === 500) return internalError();
+  // A later copy of this package may have more codes.
+  if (!isTokenError(error) || (STATUS_OF[error.code] ?? 500) === 500) return internalError();
   const { code, message } = error;
   const details = sentDetails(error);
-  const { reason, store: _, ...others } = details ?? {};
   const bland = BLAND.get(code);
-  if (bland === undefined || reason === undefined) return new HttpError(code, message, { details });
+  if (bland === undefined) return new HttpError(code, message, { details });
+  const { reason, store: _, ...others } = details ?? {};
   const isMore = Object.keys(others).length > 0;
   return new HttpError(code, bland, {
-    reason: String(reason),
+    reason: reason === undefined ? undefined : String(reason),
     ...(isMore && { details: others }),
   });
 }
@@ -163,6 +168,15 @@ const BLAND: ReadonlyMap<HttpErrorCode, string> = new Map([
   ['store_unavailable', 'the store did not answer; try again later'],
   ['store_corrupt', 'the store answered with something that is not a token record'],
 ]);
+
+/** For a token whose revocation a failover may undo. @param cause what the service threw */
+export function revocationUnconfirmed(cause?: TokenError): HttpError {
+  return new HttpError(
+    'revocation_unconfirmed',
+    'the token is revoked, but not confirmed by as many replicas as required: a failover may undo it',
+    { cause },
+  );
+}
 
 /** For a token that is limited to other addresses. */
 export function addressDenied(): HttpError {

@@ -97,7 +97,7 @@ export interface TokenHandlerOptions {
   /**
    * Called with each error that callers see as 500 or 503, with the reason in `details` if a store failed,
    * and with errors of `authenticate` and the `limiter`: write them to your log. If one of the two does not
-   * answer in time, it is called at most once a minute.
+   * answer in time, it is called at most once a minute. Not called for `overloaded`, which callers cause.
    */
   readonly onError?: ((error: unknown) => void) | undefined;
 }

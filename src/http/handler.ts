@@ -6,7 +6,7 @@ import {
   MAX_ADDRESS_LENGTH,
   STRANGER_SHARE,
 } from '../bounds.ts';
-import { invalidOptions, isTokenError, STATUS_OF, type TokenError } from '../errors.ts';
+import { invalidOptions, isTokenError, type TokenError } from '../errors.ts';
 import { notify } from '../events.ts';
 import { once } from '../inputs/once.ts';
 import { checkOptions } from '../inputs/schemas.ts';
@@ -277,10 +277,13 @@ class HttpHandler {
   }
 
   #toHttpError(error: unknown): HttpError {
-    if (error instanceof HttpError) return error;
-    const isOurs = isTokenError(error);
-    if (!isOurs || STATUS_OF[error.code] >= 500) notify(this.#onError, error);
-    return isOurs ? toWireError(error) : internalError();
+    if (error instanceof HttpError) {
+      if (error.cause !== undefined) notify(this.#onError, error.cause);
+      return error;
+    }
+    const failure = isTokenError(error) ? toWireError(error) : internalError();
+    if (STATUS[failure.code][0] >= 500) notify(this.#onError, error);
+    return failure;
   }
 }
 

@@ -25,7 +25,13 @@ import {
   toInput,
   withLegacyHint,
 } from './bodies.ts';
-import { addressDenied, HttpError, limitExceeded, overloaded } from './errors.ts';
+import {
+  addressDenied,
+  HttpError,
+  limitExceeded,
+  overloaded,
+  revocationUnconfirmed,
+} from './errors.ts';
 import { introspect, revoke } from './introspection.ts';
 import { type Filter, QUERIES, withoutEmpty, withQuery } from './query.ts';
 import type { SpentRate } from './rate-limit-fields.ts';
@@ -340,10 +346,7 @@ function throwBearerError(error: unknown): never {
 /** Gives a revocation that a failover may undo a code of its own, since the caller has to know. */
 function throwRevocationError(error: unknown): never {
   if (!isTokenError(error) || error.code !== 'durability_unconfirmed') throw error;
-  throw new HttpError(
-    'revocation_unconfirmed',
-    'the token is revoked, but not confirmed by as many replicas as was asked for: a failover may undo it',
-  );
+  throw revocationUnconfirmed(error);
 }
 
 /** The entity tag of a token, as a header. */

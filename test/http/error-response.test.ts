@@ -17,6 +17,13 @@ describe('errorResponse', () => {
       503,
       { code: 'store_unavailable', message: 'the store did not answer; try again later' },
     ],
+    [
+      'an outage whose error says more',
+      new TokenError('store_unavailable', 'at db.internal'),
+      503,
+      { code: 'store_unavailable', message: 'the store did not answer; try again later' },
+    ],
+    ['a code of a later version', new TokenError('later' as never, 'x'), 500, { code: 'internal' }],
     ['a mistake of the program', new TokenError('invalid_options', 'x'), 500, { code: 'internal' }],
     ['any other error', new Error('at db.internal'), 500, { code: 'internal' }],
     ['what is no error', undefined, 500, { code: 'internal' }],

@@ -499,12 +499,15 @@ describe('every call', () => {
       if (!isLagging || !writes.includes(asked.method)) return answer;
       throw new TokenError('durability_unconfirmed', 'text of the store');
     });
-    const { call, issue } = setUp({ store });
+    const onError = vi.fn();
+    const { call, issue } = setUp({ store, onError });
     const { id } = await issue();
 
     isLagging = true;
     const answer = await call(method, path.replace('ID', id), { json });
 
+    const reported = onError.mock.calls.map(([{ code }]) => code);
+    expect(reported).toEqual(method === 'GET' ? [] : ['durability_unconfirmed']);
     if (method === 'GET') expect(answer).toMatchObject({ status: 200 });
     else if (method === 'DELETE') expectFailure(answer, 'revocation_unconfirmed');
     else expectFailure(answer, 'durability_unconfirmed');

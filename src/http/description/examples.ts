@@ -1,11 +1,14 @@
 import { DEFAULT_BODY_BYTES, MAX_ADDRESS_LENGTH, MAX_LIFETIME_SECONDS } from '../../bounds.ts';
+import { corruptStore, storeFailure, storeUnavailable, TokenError } from '../../errors.ts';
 import {
   addressDenied,
   HttpError,
   internalError,
   limitExceeded,
   overloaded,
+  revocationUnconfirmed,
   type ServiceErrorCode,
+  toHttpError,
 } from '../errors.ts';
 import { fail } from '../responses.ts';
 import type { Json } from '../wire.ts';
@@ -79,14 +82,10 @@ const EXAMPLES: Readonly<Record<ServiceErrorCode, Example>> = {
   overloaded: [overloaded().message],
   internal: [internalError().message],
   catalog_empty: ['the catalog is empty'],
-  store_unavailable: ['the store did not answer; try again later'],
-  store_corrupt: ['the store answered with what is not a token record'],
-  durability_unconfirmed: [
-    'the change was made, but not confirmed by as many replicas as was asked for; look before trying again',
-  ],
-  revocation_unconfirmed: [
-    'the token is revoked, but not confirmed by as many replicas as was asked for: a failover may undo it',
-  ],
+  store_unavailable: [toHttpError(storeUnavailable('unreachable')).message],
+  store_corrupt: [toHttpError(corruptStore()).message],
+  durability_unconfirmed: [storeFailure(new TokenError('durability_unconfirmed', '')).message],
+  revocation_unconfirmed: [revocationUnconfirmed().message],
 };
 
 /** The body of a failure, as the OpenAPI document shows it. */
