@@ -40,8 +40,9 @@ export function kindOf(value: unknown): string {
   return 'an object';
 }
 
+/** Not a method whose name begins so, such as `classify() {}`. */
 function isClass(value: object): boolean {
-  return Function.prototype.toString.call(value).startsWith('class');
+  return /^class(?:\s+[^\s(]|\s*\{)/.test(Function.prototype.toString.call(value));
 }
 
 function shownText(text: string): string {
@@ -98,7 +99,8 @@ export function secondsMessage(name: string, value: unknown, min: number, max: n
     return `${rule}; got the text "${value}": give the number ${Number(value)} without quotes`;
   }
   const meant = typeof value === 'string' ? secondsMeant(value) : undefined;
-  if (meant !== undefined) return `${rule}; got ${shown(value)}: give ${meant}`;
+  if (meant !== undefined && meant >= min && meant <= max)
+    return `${rule}; got ${shown(value)}: give ${meant}`;
   if (!Number.isInteger(value) || (value as number) <= max) return `${rule}; got ${shown(value)}`;
   const seconds = value as number;
   const limit = inWords(max) === `${max} s` ? '' : ` (${max} s)`;
@@ -120,7 +122,8 @@ function durationHint(value: unknown): string {
   if (typeof value !== 'string') return '';
   if (/^[1-9]\d{0,8}$/.test(value)) return `: for seconds give "${value}s" or ${value}`;
   const meant = secondsMeant(value);
-  return meant === undefined ? '' : `: write "${durationText(meant)}"`;
+  if (meant === undefined) return '';
+  return meant > MAX_LIFETIME_SECONDS ? `: ${everExpires()}` : `: write "${durationText(meant)}"`;
 }
 
 /** Says why a value is not a `Date`. */
@@ -129,7 +132,10 @@ export function dateMessage(name: string, value: unknown): string {
 }
 
 function dateHint(value: unknown): string {
-  if (typeof value === 'string' && DATE.test(value)) return `: give new Date("${value}")`;
+  if (typeof value === 'string') {
+    const isDate = DATE.test(value) && !Number.isNaN(Date.parse(value));
+    return isDate ? `: give new Date("${value}")` : '';
+  }
   if (!Number.isSafeInteger(value) || (value as number) < LEAST_UNIX_SECONDS) return '';
   return (value as number) < LEAST_UNIX_MS
     ? `: give new Date(${value} * 1000)`
@@ -145,8 +151,10 @@ const LEAST_UNIX_MS = 1e11;
 export function expiryMessage(name: string, value: unknown): string {
   if (isNever(value)) return `${name} must be a valid Date; got ${shown(value)}: ${everExpires()}`;
   const meant = typeof value === 'string' ? secondsMeant(value) : undefined;
-  const hint = meant === undefined ? '' : `: give new Date(Date.now() + ${meant} * 1000)`;
-  return dateMessage(name, value) + hint;
+  if (meant === undefined) return dateMessage(name, value);
+  const isTooLong = meant > MAX_LIFETIME_SECONDS;
+  const hint = isTooLong ? everExpires() : `give new Date(Date.now() + ${meant} * 1000)`;
+  return `${dateMessage(name, value)}: ${hint}`;
 }
 
 function everExpires(): string {

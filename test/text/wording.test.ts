@@ -1,6 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { TokenError } from '../../src/errors.ts';
-import { inWords, renamed, secondsMessage, shown, shownName } from '../../src/text/wording.ts';
+import {
+  dateMessage,
+  durationMessage,
+  expiryMessage,
+  inWords,
+  kindOf,
+  renamed,
+  secondsMessage,
+  shown,
+  shownName,
+} from '../../src/text/wording.ts';
+import { parseDuration } from '../../src/time/duration.ts';
 
 const DAY = 86_400;
 const YEAR = 365 * DAY;
@@ -34,6 +45,54 @@ describe('secondsMessage', () => {
       /; if you mean milliseconds, give (\d+)$/.exec(secondsMessage('ttl', asked, 1, max)) ?? [];
 
     expect(meant).toBe(seconds?.toString());
+  });
+});
+
+describe('a hint', () => {
+  const WRITTEN = ['1 day', '2w', '1y', '12 months', '366 days', '13mo', '2 years', '999999999w', '0d'];
+
+  it.each(WRITTEN)('of %j is accepted, or there is none', (text) => {
+    const [, seconds] = /: give (.*)$/.exec(secondsMessage('ttl', text, 1, YEAR)) ?? [];
+    const [, duration] = /: write "(.*)"$/.exec(durationMessage('expiresIn', text)) ?? [];
+    const [, later] = /\+ (\d+) \* 1000\)$/.exec(expiryMessage('expiresAt', text)) ?? [];
+
+    const meant = [seconds, duration && parseDuration(duration), later].map((one) =>
+      one === undefined ? undefined : Number(one),
+    );
+    expect(new Set(meant).size).toBe(1);
+    expect(meant[0] ?? 1).toBeLessThanOrEqual(YEAR);
+    expect(meant[0] ?? 1).toBeGreaterThanOrEqual(1);
+  });
+
+  it.each(['2 years', '366 days'])('of %j says that every token expires', (text) => {
+    const rule = 'every token expires, after 365 days at the latest';
+    expect(durationMessage('expiresIn', text)).toContain(rule);
+    expect(expiryMessage('expiresAt', text)).toContain(rule);
+  });
+
+  it.each([
+    ['2027-01-01', true],
+    ['2027-13-45', false],
+    ['2027-01-01T99:00Z', false],
+  ])('of the date %s is there if it is one: %s', (text, isDate) => {
+    const message = dateMessage('expiresAt', text);
+    expect(message.endsWith(`: give new Date("${text}")`)).toBe(isDate);
+  });
+});
+
+describe('kindOf', () => {
+  class Empty {}
+  const { classify, class: method } = { classify() {}, class() {} };
+
+  it.each([
+    [Empty, 'a class'],
+    [class {}, 'a class'],
+    [class extends Empty {}, 'a class'],
+    [classify, 'a function'],
+    [method, 'a function'],
+    [() => {}, 'a function'],
+  ])('tells a class from a function (%#)', (value, kind) => {
+    expect(kindOf(value)).toBe(kind);
   });
 });
 
