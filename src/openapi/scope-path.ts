@@ -1,6 +1,6 @@
 import { MAX_PATH_LENGTH, MAX_PATH_SEGMENTS, MAX_PATH_TEMPLATES } from '../bounds.ts';
 import { safeParseScope } from '../scope/grammar.ts';
-import { meantBy } from '../scope/list.ts';
+import { parameterFault } from '../scope/list.ts';
 import { readRequest } from '../scope/request.ts';
 import { failed, quote, type Result } from './problems.ts';
 import { ONE, readTemplate, SEVERAL } from './templates.ts';
@@ -98,7 +98,7 @@ export function readScopePath(text: string): Result<string> {
   const reading = safeParseScope(`GET:shop.example/${text}`);
   if (!reading.ok) return failed(reading.error);
   const { path } = reading.scope;
-  if (meantBy(reading.scope) !== undefined) return failed('route_parameter');
+  if (parameterFault(reading.scope) !== undefined) return failed('route_parameter');
   return path === '*' ? failed('wildcard_position') : { ok: true, value: path };
 }
 

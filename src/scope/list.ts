@@ -42,14 +42,16 @@ interface ReadMembers {
 /** Segments that begin with a colon and a name, without the end mark. */
 const PARAMETER = /(?<=^|\/):[A-Za-z_][^/]*?(?=\/|\$?$)/g;
 
-/** The scope that was meant by one with a segment such as `:id`; `undefined` for any other. */
-export function meantBy({ method, domain, path }: Scope): string | undefined {
-  const meant = path.includes(':') ? path.replace(PARAMETER, '{}') : path;
-  return meant === path ? undefined : `${method}:${domain}/${meant}`;
-}
-
-function parameterMessage(scope: string, meant: string): string {
-  return `"${scope}" has a segment like the parameter of a route, which a scope writes as {}; did you mean "${meant}"?`;
+/** Says what is wrong with a scope that has a segment such as `:id`; `undefined` for any other. */
+export function parameterFault(
+  scope: Scope,
+): { readonly message: string; readonly meant: string } | undefined {
+  const { method, domain, path } = scope;
+  if (!path.includes(':')) return undefined;
+  const meant = `${method}:${domain}/${path.replace(PARAMETER, '{}')}`;
+  if (meant === scope.toString()) return undefined;
+  const message = `"${scope}" has a segment like the parameter of a route, which a scope writes as {}; did you mean "${meant}"?`;
+  return { message, meant };
 }
 
 /**
@@ -59,11 +61,9 @@ function parameterMessage(scope: string, meant: string): string {
  * @throws {ScopeError} `route_parameter`
  */
 export function refuseParameters(scope: Scope): void {
-  const suggestion = meantBy(scope);
-  if (suggestion === undefined) return;
-  throw new ScopeError('route_parameter', parameterMessage(scope.toString(), suggestion), {
-    suggestion,
-  });
+  const fault = parameterFault(scope);
+  if (fault === undefined) return;
+  throw new ScopeError('route_parameter', fault.message, { suggestion: fault.meant });
 }
 
 /**
@@ -84,10 +84,10 @@ export function* readMembers(
     const reading = safeToScope(member, readText);
     if (reading.ok) {
       const scope = reading.scope.toString();
-      const meant = meantBy(reading.scope);
-      if (meant !== undefined) {
-        refused.push({ scope, code: 'route_parameter', suggestion: meant });
-        why ||= parameterMessage(scope, meant);
+      const fault = parameterFault(reading.scope);
+      if (fault !== undefined) {
+        refused.push({ scope, code: 'route_parameter', suggestion: fault.meant });
+        why ||= fault.message;
       } else if (isAllowed?.(reading.scope) === false) refused.push({ scope });
       else read.set(scope, reading.scope);
     } else {

@@ -6,7 +6,7 @@ import { checkOptions, strict } from '../../inputs/schemas.ts';
 import { likeness } from '../../inputs/scope-hints.ts';
 import { safeParseScope, safeToScope } from '../../scope/grammar.ts';
 import type { Scope } from '../../scope/index.ts';
-import { meantBy } from '../../scope/list.ts';
+import { parameterFault } from '../../scope/list.ts';
 import type { BearerGuard, GuardNeed } from './guard.ts';
 
 /** What a guarded route needs, if it is not the scope of each request itself. */
@@ -28,12 +28,14 @@ export function readRoute(guard: BearerGuard, need: RouteNeed | undefined): Guar
   if (need === undefined) return undefined;
   const { scope } = checkOptions(routeNeed(), need);
   const reading = safeToScope(scope, safeParseScope);
-  const meant = reading.ok ? meantBy(reading.scope) : undefined;
-  if (reading.ok && meant === undefined) return { scope: reading.scope };
-  const fault = reading.ok
-    ? `a segment such as :id is written {}; did you mean "${meant}"?`
-    : reading.message + likeness(scope);
-  throw new TokenError('invalid_options', `scope is not valid: ${fault}`);
+  if (!reading.ok) throw invalidScope(reading.message + likeness(scope));
+  const fault = parameterFault(reading.scope);
+  if (fault !== undefined) throw invalidScope(fault.message);
+  return { scope: reading.scope };
+}
+
+function invalidScope(fault: string): TokenError {
+  return new TokenError('invalid_options', `scope is not valid: ${fault}`);
 }
 
 const routeNeed = once(() =>
