@@ -5,6 +5,7 @@ import {
   storeUnavailable,
   TokenError,
 } from '../../errors.ts';
+import { hasMethods } from '../../ports/has-methods.ts';
 import { withDeadline } from '../../time/deadline.ts';
 import { performance } from '../../time/timers.ts';
 import { isOfOtherRequest, partOf, reasonOfConnection } from '../shared/reasons.ts';
@@ -59,7 +60,8 @@ export interface PostgresPool {
 
 /** @throws {TokenError} `invalid_options` */
 export function readPool(pool: PostgresPool): PostgresPool {
-  if (typeof pool?.connect === 'function' && typeof pool.on === 'function') return pool;
+  const methods = ['query', 'connect', 'on', 'listenerCount'] as const;
+  if (hasMethods<PostgresPool>(pool, ...methods)) return pool;
   throw new TokenError('invalid_options', 'pool must be a Pool of pg, as new pg.Pool makes it');
 }
 

@@ -1117,8 +1117,10 @@ describe.skipIf(url === undefined)('doctor of a PostgreSQL store', () => {
 });
 
 describe('PostgresTokenStore and migrate', () => {
-  it.each([[undefined], [null], ['postgres://ada@db.internal/acme'], [{}]])(
-    'refuse %j as a pool',
+  const wrapper = { query() {}, connect() {}, on() {} };
+
+  it.each([[undefined], [null], ['postgres://ada@db.internal/acme'], [{}], [wrapper]])(
+    'refuse %j as a pool (%#)',
     async (pool) => {
       const refused = expect.objectContaining({ code: 'invalid_options' });
 
