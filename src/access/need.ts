@@ -3,7 +3,13 @@ import { describeUnknown } from '../inputs/names.ts';
 import { toTokenError } from '../inputs/scope-refusals.ts';
 import { recallScope, toScope } from '../scope/grammar.ts';
 import type { ReadRequest, RequestReason, Scope, ScopeRequest } from '../scope/index.ts';
-import { isReadRequest, type Routes, readRoutedRequest, routed } from '../scope/request.ts';
+import {
+  isReadRequest,
+  type Routes,
+  readRoutedRequest,
+  routed,
+  type Unambiguous,
+} from '../scope/request.ts';
 import { kindOf } from '../text/wording.ts';
 
 /** What a bearer wants to do: a scope, or the request itself. */
@@ -13,7 +19,8 @@ export type Need<Asked extends string = string> =
       readonly scope: Scope | Asked;
     }
   | ScopeRequest
-  | ReadRequest;
+  /** A `ReadRequest`. */
+  | Unambiguous;
 
 /** A need that was read; not ok if it is a request that is ambiguous or invalid. */
 export type NeedReading =

@@ -8,11 +8,11 @@ import { ScopeLookup } from './lookup.ts';
 import { suggestions } from './nearest.ts';
 import { OverlapIndex, patternsOf } from './overlap.ts';
 import {
-  type ReadRequest,
   type RequestReading,
   readOnce,
   readRoutedRequest,
   type ScopeRequest,
+  type Unambiguous,
 } from './request.ts';
 import { EntryRoutes, foldEntries } from './routes.ts';
 import { ScopeSet } from './set.ts';
@@ -188,7 +188,7 @@ export class ScopeCatalog implements Iterable<Scope> {
    * const request = { method: 'GET', domain: 'shop.example', target: '/orders/7' };
    * String(catalog.attribute(request)); // 'GET:shop.example/orders'
    */
-  attribute(request: ScopeRequest | ReadRequest): Scope | undefined {
+  attribute(request: ScopeRequest | Unambiguous): Scope | undefined {
     const reading = readOnce(request);
     return reading.ok ? this.#lookup.grantOf(reading.request) : undefined;
   }

@@ -9,6 +9,7 @@ import {
   routesOfRequest,
   type ScopeRequest,
   scopeOfRequest,
+  type Unambiguous,
 } from './request.ts';
 
 /** The member that comes closest to allowing a request, and the component that fails. */
@@ -62,7 +63,7 @@ export type ScopeExplanation =
 
 /** A request that was read, a scope, or the reason why a request is refused. */
 export function readScopeOrRequest(
-  need: ScopeRequest | ReadRequest | Scope | string,
+  need: ScopeRequest | Unambiguous | Scope | string,
 ): ReadRequest | Scope | RequestReason {
   if (typeof need === 'string' || isScope(need)) return toScope(need);
   const reading = readOnce(need);

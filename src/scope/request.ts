@@ -44,19 +44,23 @@ export type RequestReason =
 
 declare const unambiguous: unique symbol;
 
+/** Marks what only {@link readRequest} makes. Has no other members, so that messages do not ask for them. */
+export interface Unambiguous {
+  readonly [unambiguous]: true;
+}
+
 /**
  * A request that has only one meaning. Made only by {@link readRequest} and by `catalog.readRequest`.
  * The latter finds the entries of the catalog that servers may take it to. No `{}` of a scope matches
  * the literal segments of such an entry.
  */
-export interface ReadRequest {
+export interface ReadRequest extends Unambiguous {
   /** In upper case. */
   readonly method: string;
   /** In lower case. */
   readonly domain: string;
   /** Segments joined by `/`, in RFC 3986 normal form, without a slash at either end; `''` is the root. */
   readonly path: string;
-  readonly [unambiguous]: true;
 }
 
 /** The result of {@link readRequest}. */
@@ -136,8 +140,10 @@ export function isReadRequest(value: unknown): value is ReadRequest {
 }
 
 /** Reads a request unless it was read before. */
-export function readOnce(request: ScopeRequest | ReadRequest): RequestReading {
-  return isReadRequest(request) ? { ok: true, request } : readRequest(request);
+export function readOnce(request: ScopeRequest | Unambiguous): RequestReading {
+  return isReadRequest(request)
+    ? { ok: true, request }
+    : readRequest(request as ScopeRequest);
 }
 
 /** The path of a request inside the text that it was read from. */

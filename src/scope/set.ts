@@ -21,6 +21,7 @@ import {
   routesOfRequest,
   type ScopeRequest,
   scopeOfRequest,
+  type Unambiguous,
 } from './request.ts';
 import { atOnce, filterInSteps, inSteps, type Steps } from './steps.ts';
 
@@ -137,7 +138,7 @@ export class ScopeSet implements Iterable<Scope> {
    * const decision = held.allows({ method: 'GET', domain: 'shop.example', target: '/orders/7?x=1' });
    * if (!decision.allowed) console.log(decision.reason); // 'not_covered'
    */
-  allows(request: ScopeRequest | ReadRequest): Decision {
+  allows(request: ScopeRequest | Unambiguous): Decision {
     const reading = readOnce(request);
     if (!reading.ok) return { allowed: false, reason: reading.reason };
     const by = this.grantOf(reading.request);
@@ -160,7 +161,7 @@ export class ScopeSet implements Iterable<Scope> {
    * // { allowed: false, nearest: { failed: 'method', … }, smallest: GET:shop.example/orders/7$, … }
    */
   explain(
-    need: ScopeRequest | ReadRequest | Scope | string,
+    need: ScopeRequest | Unambiguous | Scope | string,
     catalog?: KnownScopes,
   ): ScopeExplanation {
     const asked = readScopeOrRequest(need);

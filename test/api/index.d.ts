@@ -1,6 +1,6 @@
 // What tokenwright declares, as published. Written by: npm run api
 
-import type { AskedScope, ReadRequest, RequestReason, Scope, ScopeCatalog, ScopeDiff, ScopeRequest, TypedCatalog } from 'tokenwright/scope';
+import type { AskedScope, RequestReason, Scope, ScopeCatalog, ScopeDiff, ScopeRequest, TypedCatalog } from 'tokenwright/scope';
 
 export interface AdviseOptions {
   readonly unusedForDays?: number | undefined;
@@ -180,7 +180,7 @@ export interface ModifyInput<Asked extends string = string> {
 
 export type Need<Asked extends string = string> = {
   readonly scope: Scope | Asked;
-} | ScopeRequest | ReadRequest;
+} | ScopeRequest | Unambiguous;
 
 export interface PageQuery {
   readonly account: string;
@@ -775,6 +775,10 @@ interface TokenScopedEvent extends BaseEvent {
   readonly account: string;
 }
 
+interface Unambiguous {
+  readonly [unambiguous]: true;
+}
+
 interface UpkeepOptions {
   readonly purgeAfterDays?: number | undefined;
   readonly everyMs?: number | undefined;
@@ -797,3 +801,5 @@ interface UsedScope {
 type VerifySyncOptions = Pick<VerifyOptions, 'address'>;
 
 declare const tokenId: unique symbol;
+
+declare const unambiguous: unique symbol;

@@ -28,11 +28,10 @@ export interface NearMiss {
   readonly failed: 'method' | 'domain' | 'path';
 }
 
-export interface ReadRequest {
+export interface ReadRequest extends Unambiguous {
   readonly method: string;
   readonly domain: string;
   readonly path: string;
-  readonly [unambiguous]: true;
 }
 
 export interface RefusedScope {
@@ -61,7 +60,7 @@ export declare class ScopeCatalog implements Iterable<Scope> {
   get withSlash(): readonly string[];
   expand(requested: readonly (Scope | string)[]): Expansion;
   readRequest(request: ScopeRequest): RequestReading;
-  attribute(request: ScopeRequest | ReadRequest): Scope | undefined;
+  attribute(request: ScopeRequest | Unambiguous): Scope | undefined;
   knows(scope: Scope | string): boolean;
   suggest(text: string): string[];
   lint(): LintFinding[];
@@ -120,8 +119,8 @@ export declare class ScopeSet implements Iterable<Scope> {
   covers(scope: Scope | string): boolean;
   coverOf(scope: Scope | string): Scope | undefined;
   overlaps(scope: Scope | string): boolean;
-  allows(request: ScopeRequest | ReadRequest): Decision;
-  explain(need: ScopeRequest | ReadRequest | Scope | string, catalog?: KnownScopes): ScopeExplanation;
+  allows(request: ScopeRequest | Unambiguous): Decision;
+  explain(need: ScopeRequest | Unambiguous | Scope | string, catalog?: KnownScopes): ScopeExplanation;
   grantOf(need: ReadRequest | Scope): Scope | undefined;
   nearestTo(scope: Scope | string): NearMiss | undefined;
   minimize(): ScopeSet;
@@ -332,6 +331,10 @@ type Scopes = Iterable<Scope | string>;
 type Some = `${string}/${string}`;
 
 type Turned<Entry extends string> = Entry extends `${infer M}:${infer D}/${infer P}` ? `${P} ${M}:${D}` : never;
+
+interface Unambiguous {
+  readonly [unambiguous]: true;
+}
 
 type Unnamed<P extends string, Done extends string = ''> = P extends `${infer Head}/{${infer Name}}${infer Rest}` ? IsTemplate<Head, Name> extends true ? Rest extends '' | '$' ? `${Done}${Head}/{}${Rest}` : Rest extends `/${string}` ? Unnamed<Rest, `${Done}${Head}/{}`> : '' : '' : P extends Holding<'{' | '}'> ? '' : `${Done}${P}`;
 

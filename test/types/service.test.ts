@@ -7,14 +7,14 @@ const ENTRIES = ['GET:shop.example/orders', 'POST:shop.example/orders/open'];
 function head(entries: readonly string[]): string {
   return `import { bearerGuard, expressGuard } from './src/http/index.ts';
 import { MemoryTokenStore, TokenService } from './src/index.ts';
-import { defineCatalog } from './src/scope/index.ts';
+import { defineCatalog, ScopeSet } from './src/scope/index.ts';
 declare const request: Request;
 declare const value: string;
 const options = { store: new MemoryTokenStore(), keys: [], prefix: 'tw' };
 const tokens = new TokenService({ ...options, catalog: defineCatalog(${JSON.stringify(entries)}) });
 const untyped = new TokenService(options);
 const guard = bearerGuard({ tokens, domain: 'shop.example' });
-void [request, value, untyped, guard, expressGuard];
+void [request, value, untyped, guard, expressGuard, ScopeSet];
 `;
 }
 
@@ -58,6 +58,23 @@ describe('a service with a typed catalog', () => {
       expect(message).not.toMatch(/AskedScope|\n/);
       expect(message.length).toBeLessThan(300);
     }
+  });
+
+  it('asks for the target of a request that was given a path, and not for a mark', () => {
+    const request = "{ method: 'GET', domain: 'shop.example', path: '/orders' }";
+    const lines = [
+      `void untyped.verify(value, ${request});`,
+      `void tokens.verify(value, ${request});`,
+      `ScopeSet.from([]).allows(${request});`,
+      `const asked = ${request}; void untyped.verify(value, asked);`,
+    ];
+    const messages = messagesAbout(lines);
+
+    for (const message of messages.slice(0, 3)) expect(message).toContain("'path' does not exist");
+    expect(messages[3]).toContain("Property 'target' is missing");
+    expect(messages.join('')).not.toContain('unambiguous');
+    const right = lines.map((line) => line.replace('path:', 'target:'));
+    expect(messagesAbout(right).join('')).toBe('');
   });
 
   it('accepts an entry in every position', () => {
