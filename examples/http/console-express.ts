@@ -19,6 +19,7 @@ export function start(tokens: TokenService): Server {
   const service = tokenHandler({
     tokens,
     session: (_request, incoming: express.Request) => incoming.session.account ?? null,
+    onError: console.error,
   });
   const page = tokenConsole({ basePath: '/settings/tokens', api: '/auth', brand: 'Acme' });
 

@@ -17,6 +17,7 @@ export function createApp(tokens: TokenService): Hono {
       const { account } = await parseSigned(headers.get('cookie') ?? '', SECRET, 'account');
       return account || null; // false if somebody else has written it
     },
+    onError: console.error,
   });
   const page = tokenConsole({ basePath: '/settings/tokens', api: '/auth', brand: 'Acme' });
 

@@ -17,7 +17,8 @@ export function start(tokens: TokenService): Server {
   const guard = bearerGuard({ tokens, domain: 'shop.example', onError: console.error });
 
   const app = express();
-  app.use('/auth', toNodeListener(tokenHandler({ tokens, authenticate })));
+  const handler = tokenHandler({ tokens, authenticate, onError: console.error });
+  app.use('/auth', toNodeListener(handler));
   app.use(expressGuard(guard));
   app.get('/orders/:id', (request, response) => {
     response.json({ at: request.originalUrl, account: request.token?.account });

@@ -13,7 +13,8 @@ import {
 
 export async function start(tokens: TokenService): Promise<Server> {
   const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
-  const service = toNodeListener(tokenHandler({ tokens, authenticate, basePath: '/auth' }));
+  const handler = tokenHandler({ tokens, authenticate, basePath: '/auth', onError: console.error });
+  const service = toNodeListener(handler);
   const guard = bearerGuard({ tokens, domain: 'shop.example', onError: console.error });
 
   const app = fastify();

@@ -10,7 +10,7 @@ interface Env {
 
 export function createApp(tokens: TokenService): Hono<Env> {
   const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
-  const service = tokenHandler({ tokens, authenticate, basePath: '/auth' });
+  const service = tokenHandler({ tokens, authenticate, basePath: '/auth', onError: console.error });
   const guard = bearerGuard({ tokens, domain: 'shop.example', onError: console.error });
 
   return new Hono<Env>()

@@ -14,7 +14,8 @@ import {
 
 export function start(tokens: TokenService): Server {
   const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
-  const service = toNodeListener(tokenHandler({ tokens, authenticate, basePath: '/auth' }));
+  const handler = tokenHandler({ tokens, authenticate, basePath: '/auth', onError: console.error });
+  const service = toNodeListener(handler);
   const guard = bearerGuard({ tokens, domain: 'shop.example', onError: console.error });
 
   const app = new Koa<{ token: Token }>();

@@ -31,7 +31,8 @@ Module({ controllers: [OrdersController] })(AppModule);
 export async function start(tokens: TokenService): Promise<Server> {
   const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
   const app = await NestFactory.create<NestExpressApplication>(AppModule, { logger: false });
-  app.use('/auth', toNodeListener(tokenHandler({ tokens, authenticate })));
+  const handler = tokenHandler({ tokens, authenticate, onError: console.error });
+  app.use('/auth', toNodeListener(handler));
   const guard = bearerGuard({ tokens, domain: 'shop.example', onError: console.error });
   app.useGlobalGuards(nestGuard(guard));
   return app.listen(0, '127.0.0.1');

@@ -14,7 +14,7 @@ export function serviceRoute(
   tokens: TokenService,
 ): Record<'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', TokenHandler> {
   const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
-  const handler = tokenHandler({ tokens, authenticate, basePath: '/auth' });
+  const handler = tokenHandler({ tokens, authenticate, basePath: '/auth', onError: console.error });
   return { GET: handler, POST: handler, PUT: handler, PATCH: handler, DELETE: handler };
 }
 

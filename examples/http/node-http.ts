@@ -16,7 +16,8 @@ import { SqliteTokenStore } from 'tokenwright/sqlite';
 
 export function start(tokens: TokenService): Server {
   const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
-  const service = toNodeListener(tokenHandler({ tokens, authenticate, basePath: '/auth' }));
+  const handler = tokenHandler({ tokens, authenticate, basePath: '/auth', onError: console.error });
+  const service = toNodeListener(handler);
   const guard = bearerGuard({ tokens, domain: 'shop.example', onError: console.error });
 
   return createServer(async (request, response) => {

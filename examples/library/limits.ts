@@ -16,7 +16,7 @@ const guard = bearerGuard({
   tokens,
   domain: 'shop.example',
   clientAddress,
-  onError: (error) => console.error(error),
+  onError: console.error,
 });
 const limiter = new RateLimiterMemory({ points: 8, duration: 3600 });
 

@@ -27,6 +27,7 @@ const guard = bearerGuard({
   tokens,
   domain: 'orders.acme.example',
   onRefusal: ({ reason, needed }) => log.warn({ reason, needed }, 'refused'),
+  onError: (error) => log.error(error),
 });
 
 const server = createServer(async (request, response) => {

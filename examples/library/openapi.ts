@@ -37,7 +37,7 @@ console.log(scopes[3]); // GET:api.github.com/repos/acme/site/issues/{}$
 console.log(scopes.length); // 4
 
 // The guard reads each request by the catalog. In production this is your own API and your own host.
-const guard = bearerGuard({ tokens, domain: 'api.github.com', catalog });
+const guard = bearerGuard({ tokens, domain: 'api.github.com', catalog, onError: console.error });
 async function call(bearer: string, target: string, method = 'GET'): Promise<string> {
   const headers = { authorization: `Bearer ${bearer}` };
   const outcome = await guard(new Request(`https://api.github.com${target}`, { method, headers }));

@@ -29,6 +29,17 @@ describe('the examples', () => {
     expect(read(name)).toMatch(/^\/\/ [A-Z].{20,}\.\n/);
   });
 
+  it.each(globSync('**/*.{ts,mjs,cjs}', { cwd: folder.pathname }))(
+    '%s shows where the cause of a 503 goes',
+    (name) => {
+      // On one line, or up to the line that closes it with the same indentation.
+      const call = /^( *).*(?:bearerGuard|tokenHandler)\(\{(?:.*\}\)|[^]*?^\1\}\))/gm;
+      const calls = read(name).match(call) ?? [];
+
+      expect(calls.filter((one) => !one.includes('onError'))).toEqual([]);
+    },
+  );
+
   // Slow, because each of its commands starts a process.
   it('cli-session.sh prints the output that its comments promise', {
     timeout: 120_000,
