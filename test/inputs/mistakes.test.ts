@@ -882,6 +882,13 @@ const HTTP: readonly Row[] = [
     'did you mean username?',
   ],
   [
+    'pass for a password',
+    () => fixedAccounts([{ username: 'a', pass: 'x' } as never]),
+    'invalid_options',
+    undefined,
+    'did you mean password?',
+  ],
+  [
     'an unset password',
     () => fixedAccounts([{ username: 'a', password: undefined }]),
     'invalid_options',

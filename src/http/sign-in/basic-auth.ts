@@ -246,10 +246,11 @@ function readAccounts(accounts: readonly FixedAccount[]): ReadonlyMap<string, Kn
         `accounts[${index}] must be an object { username, password }; got ${kindOf(entry)}`,
       );
     }
-    const { username, password, passwordHash, account = username } = entry;
+    const { username, account = username } = entry;
     if (!isAccount(username) || username.includes(':')) {
       const rule = `accounts[${index}].username must be 1 to 255 bytes of text without ":"`;
-      throw invalidOptions(typeof username === 'string' ? rule : `${rule}; ${faultOf(entry)}`);
+      const fault = faultOf(entry, `got ${kindOf(username)}`);
+      throw invalidOptions(typeof username === 'string' ? rule : `${rule}; ${fault}`);
     }
     if (!isAccount(account)) {
       throw invalidOptions(
@@ -257,26 +258,23 @@ function readAccounts(accounts: readonly FixedAccount[]): ReadonlyMap<string, Kn
       );
     }
     if (known.has(username)) throw invalidOptions(`accounts[${index}].username is used twice`);
-    known.set(username, { username, account, hash: hashOf(password, passwordHash, index) });
+    known.set(username, { username, account, hash: hashOf(entry, index) });
   }
   return known;
 }
 
-/** Says what an entry has instead of a user name. */
-function faultOf(entry: FixedAccount): string {
+/** Says what an entry has instead of a member that it needs. @param got what else it may be */
+function faultOf(entry: FixedAccount, got: string): string {
   const known = ['username', 'password', 'passwordHash', 'account'];
   const unknown = Object.keys(entry).filter((name) => !known.includes(name));
-  if (unknown.length > 0) return describeUnknown(unknown, known, '').message;
-  return `got ${kindOf(entry.username)}`;
+  return unknown.length > 0 ? describeUnknown(unknown, known, '').message : got;
 }
 
-function hashOf(
-  password: string | undefined,
-  passwordHash: string | undefined,
-  index: number,
-): PasswordHash {
+function hashOf(entry: FixedAccount, index: number): PasswordHash {
+  const { password, passwordHash } = entry;
   if ((password === undefined) === (passwordHash === undefined)) {
-    const got = password === undefined ? 'got neither: is the variable set?' : 'got both';
+    const neither = faultOf(entry, 'got neither: is the variable set?');
+    const got = password === undefined ? neither : 'got both';
     throw invalidOptions(
       `accounts[${index}] must have either a password or a passwordHash; ${got}`,
     );
