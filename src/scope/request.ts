@@ -141,9 +141,7 @@ export function isReadRequest(value: unknown): value is ReadRequest {
 
 /** Reads a request unless it was read before. */
 export function readOnce(request: ScopeRequest | Unambiguous): RequestReading {
-  return isReadRequest(request)
-    ? { ok: true, request }
-    : readRequest(request as ScopeRequest);
+  return isReadRequest(request) ? { ok: true, request } : readRequest(request as ScopeRequest);
 }
 
 /** The path of a request inside the text that it was read from. */

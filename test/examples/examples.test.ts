@@ -33,7 +33,7 @@ describe('the examples', () => {
     '%s shows where the cause of a 503 goes',
     (name) => {
       // On one line, or up to the line that closes it with the same indentation.
-      const call = /^( *).*(?:bearerGuard|tokenHandler)\(\{(?:.*\}\)|[^]*?^\1\}\))/gm;
+      const call = /^( *).*(?:bearerGuard|tokenHandler)\(\{(?:.*\}\)|[\s\S]*?^\1\}\))/gm;
       const calls = read(name).match(call) ?? [];
 
       expect(calls.filter((one) => !one.includes('onError'))).toEqual([]);

@@ -49,7 +49,17 @@ describe('secondsMessage', () => {
 });
 
 describe('a hint', () => {
-  const WRITTEN = ['1 day', '2w', '1y', '12 months', '366 days', '13mo', '2 years', '999999999w', '0d'];
+  const WRITTEN = [
+    '1 day',
+    '2w',
+    '1y',
+    '12 months',
+    '366 days',
+    '13mo',
+    '2 years',
+    '999999999w',
+    '0d',
+  ];
 
   it.each(WRITTEN)('of %j is accepted, or there is none', (text) => {
     const [, seconds] = /: give (.*)$/.exec(secondsMessage('ttl', text, 1, YEAR)) ?? [];
