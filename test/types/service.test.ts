@@ -7,7 +7,7 @@ const ENTRIES = ['GET:shop.example/orders', 'POST:shop.example/orders/open'];
 function head(entries: readonly string[]): string {
   return `import { bearerGuard, expressGuard } from './src/http/index.ts';
 import { MemoryTokenStore, TokenService } from './src/index.ts';
-import { defineCatalog, ScopeSet } from './src/scope/index.ts';
+import { defineCatalog, ScopeSet, type TypedCatalog } from './src/scope/index.ts';
 declare const request: Request;
 declare const value: string;
 const options = { store: new MemoryTokenStore(), keys: [], prefix: 'tw' };
@@ -75,6 +75,16 @@ describe('a service with a typed catalog', () => {
     expect(messages.join('')).not.toContain('unambiguous');
     const right = lines.map((line) => line.replace('path:', 'target:'));
     expect(messagesAbout(right).join('')).toBe('');
+  });
+
+  it('has the name of a declared type in messages, in place of its entries', () => {
+    const [message = ''] = messagesAbout([
+      `type ShopScope = ${ENTRIES.map((entry) => `'${entry}'`).join(' | ')}; declare const shop: TypedCatalog<ShopScope>; void new TokenService({ ...options, catalog: shop }).issue({ scopes: [] });`,
+    ]);
+
+    expect(message).toContain("Property 'account' is missing");
+    expect(message).toContain("'IssueInput<ShopScope>'");
+    expect(message).not.toContain('shop.example');
   });
 
   it('accepts an entry in every position', () => {
