@@ -43,11 +43,12 @@ const DEFECTS: Readonly<Record<SurfaceName, Partial<Subjects>>> = {
       return {
         allows: (request) => {
           const answer = set.allows(request);
+          const asked = request as ScopeRequest;
           const by = [...set].find(
             ({ domain, method, path }) =>
-              domain === request.domain &&
-              method === request.method &&
-              (request as ScopeRequest).target.startsWith(`/${path}`),
+              domain === asked.domain &&
+              method === asked.method &&
+              asked.target.startsWith(`/${path}`),
           );
           return answer.allowed || by === undefined ? answer : { allowed: true, by };
         },
