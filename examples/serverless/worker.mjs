@@ -22,7 +22,7 @@ export default {
       if (!outcome.ok) return outcome.response;
       return Response.json({ account: outcome.token.account });
     } finally {
-      ctx.waitUntil(tokens.close().then(() => pool.end()));
+      ctx.waitUntil(tokens.close().finally(() => pool.end()));
     }
   },
 };
