@@ -321,6 +321,43 @@ describe('in()', () => {
   });
 });
 
+describe('in() on a pool', () => {
+  // Nothing connects.
+  const place = { host: '127.0.0.1', port: 1 };
+  const onPg = new postgres.PostgresTokenStore(new pg.Pool(place));
+  const onMysql2 = new mysqlStore.MysqlTokenStore(mysql.createPool(place));
+  const callbacks = mysqlCallback.createPool(place);
+
+  it.each<[string, { in(connection: never): unknown }, object, string]>([
+    ['pg', onPg, new pg.Pool(place), 'const client = await pool.connect()'],
+    [
+      'mysql2/promise',
+      onMysql2,
+      mysql.createPool(place),
+      'const connection = await pool.getConnection()',
+    ],
+    ['mysql2', onMysql2, callbacks, 'const connection = await pool.promise().getConnection()'],
+    [
+      'mysql2, with promises',
+      onMysql2,
+      callbacks.promise(),
+      'const connection = await pool.getConnection()',
+    ],
+  ])('of %s is refused, with the line that takes a connection', (_, store, pool, line) => {
+    expect(() => store.in(pool as never)).toThrow(
+      expect.objectContaining({
+        code: 'invalid_options',
+        message: expect.stringContaining(line),
+      }),
+    );
+  });
+
+  it('is not mistaken for a client, or for an object with query()', () => {
+    expect(() => onPg.in(new pg.Client(place))).not.toThrow();
+    expect(() => onPg.in({ query: async () => ({ rows: [] }) })).not.toThrow();
+  });
+});
+
 describe.skipIf(servers.postgres === undefined)('a store in a transaction of PostgreSQL', () => {
   it('turns on synchronous_commit when it writes, even if the session turned it off', async () => {
     const { store, begin } = await onPostgres();

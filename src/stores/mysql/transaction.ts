@@ -2,7 +2,7 @@ import { TokenError } from '../../errors.ts';
 import type { LeaseStore } from '../../ports/lease-store.ts';
 import type { UsageStore } from '../../ports/usage-store.ts';
 import { withDeadline } from '../../time/deadline.ts';
-import { connectionMessage } from '../shared/orm.ts';
+import { connectionMessage, poolGiven } from '../shared/orm.ts';
 import type { RowReader } from '../shared/rows.ts';
 import { failedTransaction } from '../shared/transaction.ts';
 import {
@@ -10,6 +10,7 @@ import {
   type Counts,
   FORM,
   isStandby,
+  type MysqlPool,
   SERVER_STATE,
   type Sender,
   type Session,
@@ -60,9 +61,12 @@ export class Transaction {
 
   /** @throws {TokenError} `invalid_options` */
   constructor(given: MysqlTransactionConnection | MysqlPromiseConnection, parts: StoreParts) {
-    // A callback connection from a pool has a member of that name, too.
-    const isCallback =
-      typeof (given as { then?: unknown; promise?: unknown })?.promise === 'function';
+    // A callback connection from a pool has a member `connection`, too.
+    const isCallback = typeof (given as { promise?: unknown })?.promise === 'function';
+    if (typeof (given as Partial<MysqlPool> | undefined)?.getConnection === 'function') {
+      const promises = isCallback ? 'pool.promise()' : 'pool';
+      throw poolGiven(`const connection = await ${promises}.getConnection()`);
+    }
     const wrapped = (given as Partial<MysqlPromiseConnection> | undefined)?.connection as
       | MysqlTransactionConnection
       | undefined;

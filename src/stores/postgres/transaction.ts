@@ -2,7 +2,7 @@ import { TokenError } from '../../errors.ts';
 import type { LeaseStore } from '../../ports/lease-store.ts';
 import type { UsageStore } from '../../ports/usage-store.ts';
 import { withDeadline } from '../../time/deadline.ts';
-import { connectionMessage } from '../shared/orm.ts';
+import { connectionMessage, poolGiven } from '../shared/orm.ts';
 import type { RowReader } from '../shared/rows.ts';
 import { failedTransaction } from '../shared/transaction.ts';
 import { type PostgresPool, type PostgresQuery, type Session, unavailable } from './client.ts';
@@ -49,6 +49,9 @@ export class Transaction implements PostgresPool {
     if (typeof connection?.query !== 'function') {
       const expected = 'a client of pg, or an object with query()';
       throw new TokenError('invalid_options', connectionMessage(expected, connection));
+    }
+    if (typeof (connection as Partial<PostgresPool>).idleCount === 'number') {
+      throw poolGiven('const client = await pool.connect()');
     }
     this.#connection = connection;
     this.parts = parts;

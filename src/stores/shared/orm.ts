@@ -69,6 +69,14 @@ export function connectionMessage(expected: string, given: unknown): string {
   return helper === undefined ? message : `${message}; did you mean in(${helper}(tx))?`;
 }
 
+/** The error for a pool, of which each statement may take another connection and commit alone. */
+export function poolGiven(checkOut: string): TokenError {
+  return new TokenError(
+    'invalid_options',
+    `in() takes one connection with an open transaction, and this is a pool: take a connection with ${checkOut}, and begin the transaction on it`,
+  );
+}
+
 /** By a method that only a transaction of this ORM has. */
 const HELPERS = [
   ['fromKysely', 'executeQuery'],

@@ -177,7 +177,7 @@ describe('a connection that is lost', () => {
 
   it('is not replaced in a transaction', async () => {
     const { pool, sent } = failing(refusal('57P01'));
-    const store = new PostgresTokenStore(pool).in(pool);
+    const store = new PostgresTokenStore(pool).in({ query: (query) => pool.query(query) });
 
     expect(await reasonOf(store.find([newRecord('one').id]))).toBe('unreachable');
     expect(sent).toHaveLength(1);
