@@ -84,6 +84,8 @@ const INNER_DOORS: readonly RegExp[] = [
   /^(?:ports\/usage-store|records\/steps|token\/(?:id|record|revoked)|values\/(?:format|keys|value))\.ts$/,
   // Failures of a store are told in the words of the library, and metrics tell the version of the schema.
   /^(?:errors|ports\/outage-log|stores\/(?:redis\/layout|sqlite\/schema))\.ts$/,
+  // The data folder is made as the store makes its own.
+  /^stores\/sqlite\/folder\.ts$/,
 ];
 
 /** The room of a file: its first folder, two in `app` and `stores`. */

@@ -201,7 +201,17 @@ const REASONS: readonly (readonly [code: number, name: string, reason: StoreReas
   [26, 'SQLITE_NOTADB', 'not_opened'],
 ];
 
-const OF_FILES = new Set<unknown>(['EACCES', 'EISDIR', 'ENOENT', 'ENOTDIR', 'EPERM', 'EROFS']);
+const OF_FILES = new Set<unknown>([
+  'EACCES',
+  'EEXIST',
+  'EISDIR',
+  'ELOOP',
+  'ENAMETOOLONG',
+  'ENOENT',
+  'ENOTDIR',
+  'EPERM',
+  'EROFS',
+]);
 
 function reasonOf(error: unknown): StoreReason {
   if (!(error instanceof Error)) return 'unknown';

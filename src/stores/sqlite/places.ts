@@ -1,7 +1,8 @@
-import { mkdirSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { TokenError } from '../../errors.ts';
 import { requireSqlite, type SqliteHandle } from './client.ts';
+import { makeWithParents } from './folder.ts';
 
 const MEMORY = ':memory:';
 
@@ -49,7 +50,7 @@ function inFolder(path: string): Places {
       'open takes a folder, in which it keeps tokens.db, usage.db and leases.db, and this is a file: give its folder, or pass a handle of node:sqlite',
     );
   }
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeWithParents(folder);
   return filesIn(folder);
 }
 

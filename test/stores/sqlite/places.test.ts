@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
+import { storeUnavailable } from '../../../src/errors.ts';
 import { doctor, generateKey, TokenService } from '../../../src/index.ts';
 import { SqliteTokenStore } from '../../../src/stores/sqlite/index.ts';
 import { idOf } from '../../../src/testing/records.ts';
@@ -47,6 +48,21 @@ describe('SqliteTokenStore.open', () => {
 
     expect(refusal).toMatchObject({ code: 'invalid_options' });
     expect(refusal.message).toMatch(/^open takes a folder/);
+  });
+
+  it.each([
+    ...(process.platform === 'linux' ? ['/proc/tokenwright', '/proc/tokenwright/below'] : []),
+    join('a-file', 'data'),
+    join('dangling', 'data'),
+    'x'.repeat(300),
+  ])('says that the file of %s cannot be opened, where no folder can be made', async (place) => {
+    const above = dirname(newFile());
+    writeFileSync(join(above, 'a-file'), '');
+    symlinkSync(join(above, 'nothing'), join(above, 'dangling'));
+
+    const refusal = await refusalOf(() => SqliteTokenStore.open(resolve(above, place)));
+    const { code, details, message } = storeUnavailable('not_opened');
+    expect(refusal).toMatchObject({ code, details, message });
   });
 
   it('takes a handle for each part, and refuses a part without one', async () => {

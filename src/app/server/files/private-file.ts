@@ -7,7 +7,6 @@ import {
   fsyncSync,
   linkSync,
   lstatSync,
-  mkdirSync,
   openSync,
   readdirSync,
   rmSync,
@@ -17,6 +16,7 @@ import {
 import { hostname } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { systemClock } from '../../../index.ts';
+import { makeWithParents } from '../../../stores/sqlite/folder.ts';
 import { performance } from '../../../time/timers.ts';
 import { type CliError, inputError, usageError } from '../../terminal/errors.ts';
 import { readJson } from '../../terminal/inputs.ts';
@@ -51,17 +51,6 @@ function usingFolder(folder: string, use: () => void): void {
     const reason = FOLDER_FAULTS.get((error as NodeJS.ErrnoException).code ?? '');
     if (reason === undefined) throw error;
     throw inputError(`--data (TOKENWRIGHT_DATA) ${folder}: ${reason}`);
-  }
-}
-
-/** Not by the option `recursive`: with it, Node.js never returns where a system takes no folders, as in /proc. */
-function makeWithParents(folder: string): void {
-  const parent = dirname(folder);
-  if (!existsSync(parent)) makeWithParents(parent);
-  try {
-    mkdirSync(folder, { mode: 0o700 });
-  } catch (error) {
-    if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) throw error;
   }
 }
 
