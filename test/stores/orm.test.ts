@@ -123,6 +123,15 @@ describe.each(HOSTS)('a store in a transaction of %s (further)', (_, url, open, 
     }
   });
 
+  test('works with prepare: false, too', async () => {
+    const { connection, rollback } = await begin();
+    const store = host.store({ prepare: false }).in(connection);
+    await store.insert(newRecord('unprepared'));
+
+    expect(await store.find([newRecord('unprepared').id])).toEqual([newRecord('unprepared')]);
+    await rollback();
+  });
+
   test('stores what was committed, and nothing of what was rolled back', async () => {
     const tokens = new TokenService({ store: host.store(), keys: [generateKey()], prefix: 'acme' });
     const input = { account: 'ada', scopes: ['GET:shop.example/orders'] };

@@ -5,7 +5,7 @@ import {
   runOnKysely,
 } from '../shared/orm.ts';
 import type { MysqlCallback } from './client.ts';
-import type { MysqlStatement, MysqlValue } from './statement.ts';
+import { type MysqlStatement, withLiterals } from './statement.ts';
 import type { MysqlPromiseConnection } from './transaction.ts';
 
 /**
@@ -21,7 +21,7 @@ import type { MysqlPromiseConnection } from './transaction.ts';
 export function fromDrizzle(tx: DrizzleTransaction): MysqlPromiseConnection {
   const run = runOnDrizzle(tx);
   // mysql2 answers with the rows or counts, and with what it knows of the columns.
-  return connectionOf(async (sql, values) => ((await run(sql, values)) as readonly unknown[])[0]);
+  return connectionOf(async (sql) => ((await run(sql, [])) as readonly unknown[])[0]);
 }
 
 /**
@@ -37,28 +37,24 @@ export function fromDrizzle(tx: DrizzleTransaction): MysqlPromiseConnection {
  */
 export function fromKysely(trx: KyselyTransaction): MysqlPromiseConnection {
   const run = runOnKysely(trx);
-  return connectionOf(async (sql, values) => {
-    const { rows, numAffectedRows } = await run(sql, values);
+  return connectionOf(async (sql) => {
+    const { rows, numAffectedRows } = await run(sql, []);
     return numAffectedRows === undefined ? rows : { affectedRows: Number(numAffectedRows) };
   });
 }
 
-/** A connection as mysql2 has it, of which the store in a transaction uses one method. */
-function connectionOf(
-  run: (sql: string, values: readonly unknown[]) => Promise<unknown>,
-): MysqlPromiseConnection {
-  const execute = ({ sql, values }: MysqlStatement, callback: MysqlCallback): void => {
-    run(sql, values.map(literal)).then(
+/**
+ * A connection as mysql2 has it, of which the store in a transaction uses two methods. Here they are the same, and
+ * an ORM gets no values: each would write them into the text in its own way.
+ */
+function connectionOf(run: (sql: string) => Promise<unknown>): MysqlPromiseConnection {
+  const send = (statement: MysqlStatement, callback: MysqlCallback): void => {
+    run(withLiterals(statement).sql).then(
       (answer) => callback(undefined, Array.isArray(answer) ? answer.map(cellsOf) : answer),
       (error) => callback(driverError(error), undefined),
     );
   };
-  return { connection: { execute } };
-}
-
-/** ORMs write values into the text of a statement, where a limit has to be a number. Texts are bytes already. */
-function literal(value: MysqlValue): MysqlValue {
-  return typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+  return { connection: { execute: send, query: send } };
 }
 
 /** ORMs ask for rows as objects, unless the host has set arrays. */
