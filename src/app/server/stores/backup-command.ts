@@ -37,7 +37,8 @@ const COMMANDS: Readonly<Record<EngineName, (place: Place, folder: string) => st
     const [base, own = database] = tables.split('.').reverse();
     const names = ['tokens', 'usage', 'leases'].map((part) => word(`${base}_${part}`)).join(' ');
     const file = word(`${folder}/tokenwright.sql`);
-    return `mysqldump --single-transaction --result-file=${file} --host=${word(host)} --port=${port} ${word(own)} ${names}`;
+    // Ids and digests are bytes. In hexadecimal, the file is plain text that no tool converts.
+    return `mysqldump --single-transaction --hex-blob --result-file=${file} --host=${word(host)} --port=${port} ${word(own)} ${names}`;
   },
   redis: ({ host, port = 6379 }, folder) =>
     `redis-cli -h ${word(host)} -p ${port} --rdb ${word(`${folder}/tokenwright.rdb`)}`,

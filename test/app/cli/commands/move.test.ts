@@ -20,7 +20,7 @@ import { SqliteTokenStore } from '../../../../src/stores/sqlite/index.ts';
 import { faults, withFaults } from '../../../../src/testing/index.ts';
 import { fullRecord, LONG_AGO, later, newRecord, range } from '../../../../src/testing/records.ts';
 import type { TokenRecord } from '../../../../src/token/record.ts';
-import { engines, newStore } from '../../server/databases.ts';
+import { engines, newStore, runSql } from '../../server/databases.ts';
 import {
   ACCOUNT,
   call,
@@ -244,12 +244,12 @@ describe('backup', () => {
     [
       'mysql://ada:canary@db.internal/acme',
       undefined,
-      'mysqldump --single-transaction --result-file=b/tokenwright.sql --host=db.internal --port=3306 acme tokenwright_tokens tokenwright_usage tokenwright_leases',
+      'mysqldump --single-transaction --hex-blob --result-file=b/tokenwright.sql --host=db.internal --port=3306 acme tokenwright_tokens tokenwright_usage tokenwright_leases',
     ],
     [
       'mariadb://ada:canary@db.internal/acme',
       'auth.own',
-      'mysqldump --single-transaction --result-file=b/tokenwright.sql --host=db.internal --port=3306 auth own_tokens own_usage own_leases',
+      'mysqldump --single-transaction --hex-blob --result-file=b/tokenwright.sql --host=db.internal --port=3306 auth own_tokens own_usage own_leases',
     ],
     [
       'redis://ada:canary@db.internal',
@@ -282,8 +282,10 @@ describe('backup', () => {
     ['redis', []],
   ] as const)('prints a command that backs up %s', async (engine, login) => {
     if (!engines.includes(engine)) return;
-    const { flags, url } = newStore(engine);
+    const { flags, url, tables } = newStore(engine);
     await run(['migrate', ...flags]);
+    const [first, last] = [await fileWith(records()), join(newFolder(), 'last.db')];
+    await outcomeOf(['copy', '--from', first, '--to', url, '--to-tables', tables]);
     const folder = join(newFolder(), 'b');
     const { json } = await outcomeOf(['backup', folder, ...flags]);
 
@@ -295,7 +297,16 @@ describe('backup', () => {
     const text = readFileSync(join(folder, file), 'latin1');
     const expected = engine === 'redis' ? ['REDIS'] : ['_tokens', '_usage', '_leases'];
     for (const part of expected) expect(text).toContain(part);
-    expect(url).toBeDefined();
+    if (engine !== 'mariadb') return;
+
+    const { hostname, port, pathname } = new URL(url);
+    const place = `--host=${hostname} --port=${port} ${pathname.slice(1)}`;
+    await runSql(engine, `DELETE FROM ${tables}_tokens`);
+    expect(text).toMatch(/^\p{ASCII}*$/u);
+    const restore = `mysql ${login.join(' ')} ${place} < "$1"`;
+    expect(await runInShell(restore, join(folder, file))).toMatchObject({ code: 0 });
+    await outcomeOf(['copy', '--from', url, '--from-tables', tables, '--to', last]);
+    expect(await recordsIn(last)).toEqual(await recordsIn(first));
   });
 
   it.each([
