@@ -15,7 +15,7 @@ import {
   withStore,
 } from '../../server/stores/open.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
-import { AGE, readFlag, TIME, wholeNumber } from '../../terminal/kinds.ts';
+import { AGE, choice, readFlag, TIME, wholeNumber } from '../../terminal/kinds.ts';
 import { type Command, command, type Outcome } from '../command.ts';
 import { confirm } from '../confirm.ts';
 import { progressOn } from '../progress.ts';
@@ -86,6 +86,10 @@ const LIMIT = wholeNumber(1, MAX_PURGED);
 const NO_PRINT =
   '--print needs --store (TOKENWRIGHT_STORE), such as postgres://…: an SQLite file is made by migrate itself';
 
+const DIALECT = choice('cockroach', 'yugabyte');
+
+const NO_DIALECT = '--dialect needs --print: without it, migrate asks the database what it is';
+
 const CLOCK_AHEAD =
   'nothing was removed: the clock of this machine is more than a day ahead of all that the store knows; set it, or add --trust-clock if it is right and nothing was issued lately';
 
@@ -110,6 +114,11 @@ tables. If the service may not create tables there, run the SQL that --print pri
         type: 'boolean',
         help: 'print the SQL that creates the tables; needs --store, but no running server',
       },
+      dialect: {
+        type: 'string',
+        value: 'NAME',
+        help: `with --print, for a database that speaks as PostgreSQL does: ${DIALECT.values}`,
+      },
     },
     json: '{ store, changed } where changed is false when there was nothing to do; { sql } with --print',
     exits: {
@@ -121,7 +130,9 @@ tables. If the service may not create tables there, run the SQL that --print pri
       output: `SQLite in data/tokens.db: the file is made
 SQLite in data/usage.db: the file is made`,
     },
-    async run(_, { print, ...flags }) {
+    async run(_, { print, dialect: given, ...flags }) {
+      const dialect = readFlag(DIALECT, 'dialect', given);
+      if (dialect !== undefined && print !== true) throw usageError(NO_DIALECT);
       const settings = readSettings([...STORE_SETTINGS, 'usage'], flags);
       const target = storeTarget(settings);
       const store = target.name;
@@ -130,7 +141,7 @@ SQLite in data/usage.db: the file is made`,
         if (settings.store === undefined) makeFolder(settings.data);
         return migrateFiles(target, target.file, settings);
       }
-      const sql = await target.migrationSql();
+      const sql = await target.migrationSql(dialect);
       if (print === true) return printed(sql, target);
       const changed = await withStore(target, (opened) => migrate(opened, settings));
       if (sql === undefined) return { text: nothingToDo(target), json: { store, changed } };

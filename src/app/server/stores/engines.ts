@@ -1,5 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { EngineStore } from '../../../index.ts';
+import type { MigrationSqlOptions } from '../../../stores/postgres/index.ts';
 import type { Scratch } from '../../../testing/index.ts';
 import { optionalPackage } from '../optional-package.ts';
 import { IOREDIS_CLOSED } from './connect-errors.ts';
@@ -19,9 +20,12 @@ const MAX_PAUSE_MS = 500;
 /** How long calls may take while promises are checked: what counts is whether the answer is right. */
 export const PATIENCE_MS = 20_000;
 
+/** A database that speaks as PostgreSQL does, and needs other SQL for its tables. */
+export type SqlDialect = NonNullable<MigrationSqlOptions['dialect']>;
+
 interface Engine {
-  /** The SQL of the tables of tokens, usage and leases. */
-  migrationSql?(tables: string | undefined): Promise<string>;
+  /** The SQL of the tables of tokens, usage and leases. A dialect is only of PostgreSQL. */
+  migrationSql?(tables: string | undefined, dialect: SqlDialect | undefined): Promise<string>;
   /**
    * Loads the driver. Does not connect yet.
    *
@@ -41,8 +45,8 @@ interface Client {
 }
 
 const postgres: Engine = {
-  migrationSql: async (tables) =>
-    (await import('../../../stores/postgres/index.ts')).migrationSql({ tables }),
+  migrationSql: async (tables, dialect) =>
+    (await import('../../../stores/postgres/index.ts')).migrationSql({ tables, dialect }),
   async open({ url, prepare }, tables, deadlineMs = STATEMENT_MS) {
     const { default: pg } = await driver('pg', () => import('pg'));
     const engine = await import('../../../stores/postgres/index.ts');

@@ -22,7 +22,7 @@ import { delay, performance } from '../../../time/timers.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
 import type { StoreSettings } from '../settings.ts';
 import { connectReason, isPermanent } from './connect-errors.ts';
-import { ENGINES, MAX_CONNECT_MS, PATIENCE_MS } from './engines.ts';
+import { ENGINES, MAX_CONNECT_MS, PATIENCE_MS, type SqlDialect } from './engines.ts';
 import { parseStoreUrl } from './url.ts';
 
 /** The store of the settings, before it is opened. Needs no driver yet. */
@@ -35,8 +35,9 @@ export interface StoreTarget {
    * Returns the SQL of the schema, if there is one that people may run.
    *
    * @throws {TokenError} `invalid_options` for an impossible table name
+   * @throws {CliError} for a dialect of another database than PostgreSQL
    */
-  migrationSql(): Promise<string | undefined>;
+  migrationSql(dialect?: SqlDialect): Promise<string | undefined>;
   /**
    * Connects.
    *
@@ -376,6 +377,9 @@ function noSqlite(file: string): string {
   return `${file} is not an SQLite database`;
 }
 
+const NO_DIALECT =
+  '--dialect is for a database that speaks as PostgreSQL does: leave it out, or give --store postgres://…';
+
 function databaseTarget(url: string, tables: string | undefined): StoreTarget {
   const address = parseStoreUrl(url);
   const { name } = address;
@@ -399,7 +403,10 @@ function databaseTarget(url: string, tables: string | undefined): StoreTarget {
   };
   return {
     name,
-    migrationSql: async () => engine.migrationSql?.(tables),
+    async migrationSql(dialect) {
+      if (dialect !== undefined && address.engine !== 'postgres') throw usageError(NO_DIALECT);
+      return engine.migrationSql?.(tables, dialect);
+    },
     async open() {
       const { store, schema, migrate, close } = await connect();
       const places = { usage: { name }, leases: { name } };

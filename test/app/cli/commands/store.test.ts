@@ -112,6 +112,33 @@ describe('migrate', () => {
     expect(printed.stderr).toBe(`${name}: nothing to do, there is no schema\n`);
   });
 
+  it('prints the SQL for CockroachDB and YugabyteDB', async () => {
+    const migrate = ['migrate', '--store', 'postgres://127.0.0.1:1/acme', '--print'];
+    const sqlOf = async (...flags: string[]) => (await outcomeOf([...migrate, ...flags])).text;
+
+    expect(await sqlOf('--dialect', 'cockroach')).not.toContain('COLLATE');
+    expect(await sqlOf('--dialect', 'yugabyte')).toContain('PRIMARY KEY (id ASC)');
+    // The control.
+    expect(await sqlOf()).toMatch(/COLLATE.*PRIMARY KEY \(id\)/s);
+  });
+
+  it.each([
+    [['--store', 'mysql://db.internal/acme', '--print'], 'cockroach', 'give --store postgres://'],
+    [['--store', 'redis://db.internal', '--print'], 'cockroach', 'give --store postgres://'],
+    [['--print'], 'cockroach', '--print needs --store'],
+    [['--store', 'postgres://db.internal/acme'], 'cockroach', '--dialect needs --print'],
+    [
+      ['--store', 'postgres://db.internal/acme', '--print'],
+      'mysql',
+      '--dialect must be cockroach or yugabyte',
+    ],
+  ])('refuses %j with --dialect %s', async (flags, dialect, message) => {
+    const refused = await run(['migrate', ...flags, '--dialect', dialect], withoutDrivers);
+
+    expect(refused).toMatchObject({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain(message);
+  });
+
   it.skipIf(postgres === undefined)('reads its settings from variables', async () => {
     const { url, tables } = newStore('postgres');
     const environment = { TOKENWRIGHT_STORE: url, TOKENWRIGHT_TABLES: tables };
