@@ -1,5 +1,5 @@
 import { type StorePart, sentenceOf } from '../errors.ts';
-import type { TokenEvent } from '../events.ts';
+import { notify, type TokenEvent } from '../events.ts';
 import { count } from '../text/wording.ts';
 import { systemClock } from '../time/clock.ts';
 import { setTimeout } from '../time/timers.ts';
@@ -16,6 +16,7 @@ const LOOK_MS = 1000;
 export interface OutageLogOptions {
   /** Names the store for people. */
   readonly name: string;
+  /** Takes each line. Errors that it throws are ignored. */
   readonly write: (line: string) => void;
   /**
    * Says what is wrong, in one sentence without credentials; `undefined` if nothing is. It must not
@@ -94,11 +95,11 @@ export class OutageLog {
   }
 
   async #logStart(outage: Outage): Promise<void> {
-    const { name, remark, write, diagnose } = this.#options;
+    const { name, remark, diagnose } = this.#options;
     const found = await diagnose?.();
     if (found !== undefined) outage.quietMs = OUTAGE_QUIET_MS;
     const more = remark === undefined ? '' : `; ${remark}`;
-    write(`${name} fails: ${found ?? outage.fallback}${more}`);
+    this.#write(`${name} fails: ${found ?? outage.fallback}${more}`);
     outage.isLogged = true;
     this.#lookLater(outage);
   }
@@ -109,7 +110,7 @@ export class OutageLog {
 
   /** Without a call, only this notices that the store works again. */
   async #look(outage: Outage): Promise<void> {
-    const { name, write, diagnose } = this.#options;
+    const { name, diagnose } = this.#options;
     if (outage.answeredAt === undefined && diagnose !== undefined) {
       const failedBefore = outage.failed;
       const isFine = (await diagnose()) === undefined;
@@ -119,11 +120,16 @@ export class OutageLog {
     if (answeredAt !== undefined && now() - outage.lastFailure >= outage.quietMs) {
       this.#outage = undefined;
       const seconds = Math.round((answeredAt - start) / 1000);
-      write(`${name} works again after ${seconds} s; ${count(failed, 'call')} failed`);
+      this.#write(`${name} works again after ${seconds} s; ${count(failed, 'call')} failed`);
       return;
     }
     if (now() - outage.reportedAt >= OUTAGE_REPORT_MS) this.#report(outage);
     this.#lookLater(outage);
+  }
+
+  /** Timers call it: what it throws would end the process. */
+  #write(line: string): void {
+    notify(this.#options.write, line);
   }
 
   #report(outage: Outage): void {
@@ -131,9 +137,9 @@ export class OutageLog {
     outage.reportedAt = now();
     outage.reported = outage.failed;
     if (more === 0) return;
-    const { name, write } = this.#options;
+    const { name } = this.#options;
     const all = outage.failed === more ? '' : `, ${outage.failed} in all`;
-    write(`${name} still fails: ${count(more, 'call')} failed in a minute${all}`);
+    this.#write(`${name} still fails: ${count(more, 'call')} failed in a minute${all}`);
   }
 }
 
@@ -141,7 +147,7 @@ export class OutageLog {
  * Makes a listener that logs when a store of a service fails, once a minute how many calls have failed, and
  * when it works again. Give it as `onEvent`, or call it from yours.
  *
- * @param write takes each line, such as `console.error`
+ * @param write takes each line, such as `console.error`; errors that it throws are ignored
  * @example
  * const tokens = new TokenService({ store, keys, prefix: 'acme', onEvent: outageLog(console.error) });
  */

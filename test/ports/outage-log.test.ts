@@ -171,6 +171,19 @@ describe('the outage log', () => {
     },
   );
 
+  it('goes on after an error of what takes its lines', async () => {
+    const lines: string[] = [];
+    const listen = outageLog((line) => {
+      lines.push(line);
+      throw new Error('the log is full');
+    });
+    listen(FAILURE);
+    listen({ ...FAILURE, store: 'usage' });
+    await turn();
+
+    expect(lines).toHaveLength(2);
+  });
+
   it('names the part of a store that fails', async () => {
     const { write, take } = newLog();
     const listen = outageLog(write);
