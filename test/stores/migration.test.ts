@@ -192,6 +192,7 @@ describe.each(SQL_ENGINES)('migrate on $name', ({ name, url, host, comment }) =>
       const refusal = await refusalOf(admin.migrate(tables)).catch(() => undefined);
 
       expect(refusal?.code).toBe(state && 'invalid_options');
+      expect(refusal?.details).toEqual(state && { reason: `schema_${state}` });
       if (state === 'newer') expect(refusal?.message).toContain('later than version 1');
       if (state === 'older') expect(refusal?.message).toContain('a development version');
       expect(await shapesOf(admin, tables)).toEqual(shapes);
@@ -248,9 +249,11 @@ describe.each(SQL_ENGINES)('migrate on $name', ({ name, url, host, comment }) =>
         const before = await shapesOf(admin, tables);
         const holding = await admin.begin();
         await holding.run(`SELECT count(*) FROM ${tables}_tokens`);
-        const { code, message } = await refusalOf(upgrade(upgraded(tables)));
-        expect(code).toBe('store_unavailable');
-        expect(message).toContain('another session has locked it');
+        expect(await refusalOf(upgrade(upgraded(tables)))).toMatchObject({
+          code: 'store_unavailable',
+          message: expect.stringContaining('another session has locked it'),
+          details: { reason: 'busy' },
+        });
         expect(await shapesOf(admin, tables)).toEqual(before);
         await holding.end();
         await upgrade(upgraded(tables));

@@ -168,6 +168,7 @@ function migrationError(error: unknown, { name, kind }: Table): TokenError {
     return new TokenError(
       'store_unavailable',
       `the table ${name} cannot be brought up to date now, because another session has locked it, such as a dump or a transaction that stays open: try again when it has ended`,
+      { reason: 'busy' },
     );
   }
   return state === '42P07' ? foreignTable({ name, kind }) : unavailable(error, kind);

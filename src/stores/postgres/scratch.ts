@@ -8,8 +8,7 @@ import {
 } from '../shared/scratch.ts';
 import { type PostgresPool, readPool, sqlStateOf, unavailable } from './client.ts';
 import { readTables, sinceSql } from './schema.ts';
-import type { Table } from './shape.ts';
-import { dialectOf } from './shape.ts';
+import { dialectOf, type Table } from './shape.ts';
 
 /** New tables, and how they are emptied. */
 export interface ScratchTables extends ScratchPlace {

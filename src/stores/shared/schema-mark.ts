@@ -11,30 +11,11 @@ export interface SchemaMark {
 export interface TableKind {
   readonly mark: string;
   readonly holds: string;
-  /** Why a standby is refused, and what to do about it. */
-  readonly standby: readonly [risk: string, cure: string];
 }
 
-export const TOKENS: TableKind = {
-  mark: 'tokenwright schema',
-  holds: 'tokens',
-  standby: [
-    'may still accept revoked tokens',
-    'connect the pool to the primary, or set standby: "allow"',
-  ],
-};
-
-export const USAGE: TableKind = {
-  mark: 'tokenwright usage schema',
-  holds: 'usage',
-  standby: ['may lack the latest counts', 'connect the pool to the primary'],
-};
-
-export const LEASES: TableKind = {
-  mark: 'tokenwright lease schema',
-  holds: 'leases',
-  standby: ['may lack the latest leases', 'connect the pool to the primary'],
-};
+export const TOKENS: TableKind = { mark: 'tokenwright schema', holds: 'tokens' };
+export const USAGE: TableKind = { mark: 'tokenwright usage schema', holds: 'usage' };
+export const LEASES: TableKind = { mark: 'tokenwright lease schema', holds: 'leases' };
 
 /** A table of a schema, and the statements that make it. Its newest version is one more than its upgrades. */
 export interface SchemaTable {
@@ -102,9 +83,12 @@ export function nextUpgrade(mark: SchemaMark, table: SchemaTable): string | unde
   const state = schemaState(mark, known);
   if (state === 'older') return table.upgrades[mark.version - 1];
   if (state === 'current') return undefined;
-  const reason =
+  const [reason, fault] =
     state === 'development'
-      ? `is too old: ${SCHEMA_OF_DEVELOPMENT}`
-      : `has a schema that this tokenwright does not know, later than version ${known}: upgrade tokenwright`;
-  throw new TokenError('invalid_options', `the table ${table.name} ${reason}`);
+      ? ['schema_older', `is too old: ${SCHEMA_OF_DEVELOPMENT}`]
+      : [
+          'schema_newer',
+          `has a schema that this tokenwright does not know, later than version ${known}: upgrade tokenwright`,
+        ];
+  throw new TokenError('invalid_options', `the table ${table.name} ${fault}`, { reason });
 }
