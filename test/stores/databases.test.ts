@@ -280,6 +280,8 @@ describe.each(SQL_ENGINES)('a store on $name', ({ name, url, host, quoted, schem
         [{ deadlineMs: 60_001 }],
         [{ deadlineMs: Number.NaN }],
         [{ deadlineMs: '5' }],
+        [{ prepare: 'false' }],
+        [{ prepare: 0 }],
         [{ standby: null }],
         [{ standby: true }],
         [{ standby: 'ALLOW' }],
@@ -296,6 +298,7 @@ describe.each(SQL_ENGINES)('a store on $name', ({ name, url, host, quoted, schem
         [{ deadlineMs: 60_000 }],
         [{ deadlineMs: undefined }],
         [{ deadlineMs: null }],
+        [{ prepare: false }],
         [{ standby: 'allow' }],
       ])('accepts %j', (options) => {
       expect(withOption(options)).not.toThrow();

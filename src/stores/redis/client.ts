@@ -57,18 +57,28 @@ import {
  */
 export type RedisClient = IoredisClient | IoredisCluster | NodeRedisClient | NodeRedisCluster;
 
-/** @throws {TokenError} `invalid_options` for anything but these four */
+/** @throws {TokenError} `invalid_options` for anything but these four, also of earlier versions of redis */
 export function driverOf(client: RedisClient): Driver {
   if (hasMethods<IoredisCluster>(client, 'call', 'nodes')) return new IoredisClusterDriver(client);
   if (hasMethods<IoredisClient>(client, 'call', 'pipeline')) return new IoredisServer(client);
-  if (hasMethods<NodeRedisCluster>(client, 'sendCommand', 'nodeClient')) {
+  if (isNodeRedis<NodeRedisCluster>(client, 'nodeClient')) {
     return new NodeRedisClusterDriver(client);
   }
-  if (hasMethods<NodeRedisClient>(client, 'sendCommand', 'duplicate')) {
+  if (isNodeRedis<NodeRedisClient>(client, 'subscribe')) {
     return new NodeRedisServer(client);
   }
   throw new TokenError(
     'invalid_options',
-    'client must be a Redis or Cluster of ioredis, or what createClient() or createCluster() of redis makes',
+    'client must be a Redis or Cluster of ioredis, what createClient() of redis 5 or later makes, or createCluster() of redis 6 or later',
   );
+}
+
+/** Whether it says when it is ready, as no cluster of redis 5 does, and can be closed, as no client of redis 4. */
+function isNodeRedis<Client extends NodeRedisClient | NodeRedisCluster>(
+  client: RedisClient,
+  method: keyof Client & string,
+): client is Client & RedisClient {
+  const isLater = hasMethods<NodeRedisClient>(client, 'sendCommand', 'duplicate', 'destroy');
+  const isSentinel = hasMethods<{ acquire: unknown }>(client, 'acquire');
+  return isLater && hasMethods<Client>(client, method) && 'isReady' in client && !isSentinel;
 }

@@ -27,3 +27,18 @@ export function readStandby({
   if (standby === 'refuse' || standby === 'allow') return standby;
   throw new TokenError('invalid_options', 'standby must be "refuse" or "allow"');
 }
+
+/**
+ * Checks whether the server may keep prepared statements. The text of a variable, such as `'false'`, would count
+ * as true.
+ *
+ * @throws {TokenError} `invalid_options`
+ */
+export function readPrepare({
+  prepare = true,
+}: {
+  readonly prepare?: boolean | undefined;
+}): boolean {
+  if (typeof prepare === 'boolean') return prepare;
+  throw new TokenError('invalid_options', 'prepare must be true or false');
+}

@@ -1,6 +1,7 @@
 import { Cluster, Redis } from 'ioredis5';
 import { Redis as Valkey, Cluster as ValkeyCluster } from 'iovalkey';
-import { createClient } from 'redis5';
+import { createCluster, createClient as createNewClient, createSentinel } from 'redis';
+import { createClient, createCluster as createOldCluster } from 'redis5';
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
 import { type RedisClient, RedisTokenStore } from '../../../src/stores/redis/index.ts';
 import { testContracts } from '../contracts.ts';
@@ -95,5 +96,34 @@ describe.each(WAYS)('Redis store over $name', ({ isMissing, connect: connectTo }
     expect(await store.hasReached(new Date(now - 60_000))).toBe(true);
     expect(await store.hasReached(new Date(now + 60_000))).toBe(false);
     expect(await store.hasReached(new Date(now + 365 * 86_400_000))).toBe(false);
+  });
+});
+
+describe('a client of node-redis', () => {
+  // Nothing connects.
+  const url = 'redis://127.0.0.1:1';
+  const rootNodes = [{ url }];
+  const sentinel = { name: 'acme', sentinelRootNodes: [{ host: '127.0.0.1', port: 1 }] };
+  const version4 = { isReady: true, sendCommand() {}, duplicate() {}, subscribe() {} };
+
+  it.each<[string, () => object]>([
+    ['createCluster() of version 5', () => createOldCluster({ rootNodes })],
+    ['createSentinel()', () => createSentinel(sentinel)],
+    ['createClient() of version 4', () => version4],
+  ])('of %s is refused, and the clients that work are named', (_, create) => {
+    expect(() => new RedisTokenStore(create() as never)).toThrow(
+      expect.objectContaining({
+        code: 'invalid_options',
+        message: expect.stringMatching(/Cluster of ioredis.*createCluster\(\) of redis 6/),
+      }),
+    );
+  });
+
+  it.each<[string, () => RedisClient]>([
+    ['createCluster() of version 6', () => createCluster({ rootNodes })],
+    ['createClient() of version 5', () => createClient({ url })],
+    ['createClient() of version 6', () => createNewClient({ url })],
+  ])('of %s is taken', (_, create) => {
+    expect(() => new RedisTokenStore(create())).not.toThrow();
   });
 });
