@@ -616,6 +616,12 @@ expectReasons('Redis', !isInstalled('redis'), onRedis, [
     call: CALLS.verify,
   },
   {
+    state: 'fewer replicas than it needs to write',
+    reason: 'unreachable',
+    make: after('CONFIG', 'SET', 'min-replicas-to-write', '1'),
+    call: CALLS.issue,
+  },
+  {
     state: 'a disk to which it cannot save',
     reason: 'full',
     async make({ store, run, name }) {

@@ -160,6 +160,8 @@ const REPLIES: ReadonlyMap<string, StoreReason> = new Map([
   ['TRYAGAIN', 'busy'],
   ['MASTERDOWN', 'unreachable'],
   ['CLUSTERDOWN', 'unreachable'],
+  // Fewer replicas than `min-replicas-to-write`.
+  ['NOREPLICAS', 'unreachable'],
   ['OOM', 'full'],
   // The server cannot save to its disk.
   ['MISCONF', 'full'],

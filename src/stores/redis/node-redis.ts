@@ -187,7 +187,7 @@ export class NodeRedisClusterDriver implements Driver {
     if (key !== undefined) return this.#send(key, [...command], PLAIN_IN_TIME);
     const { masters } = this.#cluster;
     const node = masters[Math.floor(Math.random() * masters.length)];
-    if (node === undefined) throw new Error('no server is known');
+    if (node === undefined) throw storeUnavailable('unreachable');
     return (await this.#connectionTo(node)).send(command);
   }
 
