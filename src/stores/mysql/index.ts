@@ -16,7 +16,7 @@ import type {
 } from '../../ports/token-store.ts';
 import type { UsageStore } from '../../ports/usage-store.ts';
 import type { TokenId, TokenRecord } from '../../token/record.ts';
-import { readStandby, readWholeNumber } from '../shared/options.ts';
+import { readPrepare, readStandby, readWholeNumber } from '../shared/options.ts';
 import { Positions } from '../shared/positions.ts';
 import { purgedOf } from '../shared/purged.ts';
 import { digestsOf, type KnownListsById, RowReader, SCOPES, scanned } from '../shared/rows.ts';
@@ -406,7 +406,7 @@ function partsOn(pool: MysqlPool | MysqlPromisePool, options: MysqlStoreOptions)
   const tables = readTables(options);
   const deadlineMs = readMilliseconds('deadlineMs', options.deadlineMs ?? DEFAULT_DEADLINE_MS);
   const standby = readStandby(options);
-  const form = { standby, prepare: options.prepare ?? true };
+  const form = { standby, prepare: readPrepare(options) };
   const session = new Session(readPool(pool), deadlineMs, form);
   return {
     session,

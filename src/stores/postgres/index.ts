@@ -18,7 +18,7 @@ import type {
 } from '../../ports/token-store.ts';
 import type { UsageStore } from '../../ports/usage-store.ts';
 import type { TokenId, TokenRecord } from '../../token/record.ts';
-import { readStandby, readWholeNumber } from '../shared/options.ts';
+import { readPrepare, readStandby, readWholeNumber } from '../shared/options.ts';
 import { Positions } from '../shared/positions.ts';
 import { digestsOf, type KnownListsById, RowReader, scanned, toValues } from '../shared/rows.ts';
 import { storeInTransaction } from '../shared/transaction.ts';
@@ -397,7 +397,7 @@ function partsOn(pool: PostgresPool, options: PostgresStoreOptions): StoreParts 
   const tables = readTables(options);
   const deadlineMs = options.deadlineMs ?? DEFAULT_DEADLINE_MS;
   readWholeNumber('deadlineMs', deadlineMs, [1, MAX_DEADLINE_MS]);
-  const form = { prepare: options.prepare ?? true, standby: readStandby(options) };
+  const form = { prepare: readPrepare(options), standby: readStandby(options) };
   const session = new Session(pool, deadlineMs);
   const parts = {
     session,
