@@ -1,3 +1,4 @@
+import type { TokenError } from '../errors.ts';
 import type { ListedState, TokenId, TokenRecord } from '../token/record.ts';
 
 /** A position in an account's list: after the token with this creation time and id. */
@@ -253,9 +254,15 @@ export interface TokenStore {
    * the store knows that reports reach it, to a function that stops it. Rejects if it cannot listen yet, and
    * if reports get lost, with the reason `pooler`: the service asks again every minute then.
    *
+   * A store that finds out later that reports get lost calls `onTrouble` with the failure, tries again by
+   * itself, and calls it with `undefined` once they arrive again. Errors that these functions throw are ignored.
+   *
    * @throws {TokenError} `store_unavailable`
    */
-  watch?(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
+  watch?(
+    onChange: (ids: readonly TokenId[] | 'all') => void,
+    onTrouble?: (failure: TokenError | undefined) => void,
+  ): Promise<Unsubscribe>;
 
   /**
    * Looks for things under the host's control that weaken its promises, such as settings of the server.

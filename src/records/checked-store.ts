@@ -237,8 +237,11 @@ export class CheckedStore {
   }
 
   /** Listens for changes made by any process; `undefined` if the store cannot report them. */
-  async watch(onChange: (changed: ChangedIds) => void): Promise<Unsubscribe | undefined> {
-    return this.#store.watch?.(onChange);
+  async watch(
+    onChange: (changed: ChangedIds) => void,
+    onTrouble: (failure: unknown) => void,
+  ): Promise<Unsubscribe | undefined> {
+    return this.#store.watch?.(onChange, onTrouble);
   }
 
   /** Stops listening, with the function that {@link watch} resolved to. */

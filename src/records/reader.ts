@@ -235,7 +235,10 @@ export class RecordReader {
   async #watch(): Promise<void> {
     while (!this.#isClosed) {
       try {
-        const unsubscribe = await this.#store.watch((changed) => this.evict(changed));
+        const unsubscribe = await this.#store.watch(
+          (changed) => this.evict(changed),
+          (failure) => this.#onTrouble(failure),
+        );
         if (unsubscribe === undefined) return;
         // Changes before this instant were not reported.
         this.evict('all');
@@ -244,6 +247,7 @@ export class RecordReader {
         if (this.#isClosed) await unsubscribe();
         return;
       } catch (error) {
+        if (this.#isClosed) return;
         const failure = storeFailure(error, 'watch');
         const reason = failure.details?.reason;
         // The calls of a store that is down say so themselves.
@@ -252,6 +256,13 @@ export class RecordReader {
         await idleDelay(reason === 'pooler' ? DEAF_RETRY_MS : WATCH_RETRY_MS);
       }
     }
+  }
+
+  /** What the store has found out since it began to report changes. */
+  #onTrouble(failure: unknown): void {
+    if (this.#isClosed) return;
+    if (failure === undefined) this.#watchHealth.onAnswer();
+    else this.#watchHealth.onFailure(storeFailure(failure, 'watch'));
   }
 }
 

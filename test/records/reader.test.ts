@@ -763,6 +763,42 @@ describe('a reader', () => {
     expect(reports.at(-1)).toEqual(ms === undefined ? { reason, store: 'watch' } : 'heard');
   });
 
+  it('reports that the store no longer hears of changes, and that it hears again', async () => {
+    const reports: unknown[] = [];
+    let tell: (failure: TokenError | undefined) => void = () => {};
+    const watch: TokenStore['watch'] = async (_, onTrouble = () => {}) => {
+      tell = onTrouble;
+      return async () => {};
+    };
+    const reader = readerOf(storeOf({ watch }), undefined, {
+      onFailure: ({ details }) => reports.push(details),
+      onAnswer: () => reports.push('heard'),
+    });
+    await turn();
+    reports.length = 0;
+    tell(storeUnavailable('pooler'));
+    tell(undefined);
+    expect(reports).toEqual([{ reason: 'pooler', store: 'watch' }, 'heard']);
+
+    await reader.close();
+    tell(storeUnavailable('pooler'));
+    expect(reports).toHaveLength(2);
+  });
+
+  it('that is closed while it subscribes reports no failure of that', async () => {
+    const { promise, reject } = Promise.withResolvers<Unsubscribe>();
+    const reports: unknown[] = [];
+    const reader = readerOf(storeOf({ watch: () => promise }), undefined, {
+      onFailure: ({ details }) => reports.push(details),
+      onAnswer: () => reports.push('heard'),
+    });
+    await reader.close();
+
+    reject(storeUnavailable('pooler'));
+    await turn();
+    expect(reports).toEqual([]);
+  });
+
   it('that is closed while it subscribes unsubscribes as soon as the store answers', async () => {
     const { promise, resolve } = Promise.withResolvers<Unsubscribe>();
     const unsubscribe = vi.fn(async () => {});

@@ -1,4 +1,5 @@
 import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
+import { notify } from '../../events.ts';
 import type { EngineStore, Scratch } from '../../ports/engine-store.ts';
 import type { LeaseStore } from '../../ports/lease-store.ts';
 import type {
@@ -351,7 +352,12 @@ export class MysqlTokenStore implements EngineStore {
       const rows = await this.#session.poll(this.#sql.changes, values, pollDeadlineMs);
       return rows as unknown as ChangedRow[];
     };
-    const watch = new Watch({ read, onChange, pollMs: this.#pollMs, commitMs: deadlineMs });
+    const watch = new Watch({
+      read,
+      onChange: (ids) => notify(onChange, ids),
+      pollMs: this.#pollMs,
+      commitMs: deadlineMs,
+    });
     await watch.start();
     return async () => watch.end();
   }

@@ -1,5 +1,6 @@
 import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
 import { isTokenError, storeUnavailable, TokenError } from '../../errors.ts';
+import { notify } from '../../events.ts';
 import type { EngineStore, Scratch } from '../../ports/engine-store.ts';
 import type { LeaseStore } from '../../ports/lease-store.ts';
 import type {
@@ -297,12 +298,19 @@ export class PostgresTokenStore implements EngineStore {
 
   /**
    * Listens on a connection of its own. It takes the connection from the pool and holds it until you
-   * unsubscribe, until `close`, or until the pool ends.
+   * unsubscribe, until `close`, or until the pool ends. Every 30 seconds, it finds out whether it still hears.
    *
    * @throws {TokenError} `store_unavailable`; `invalid_options` for a pool with one connection only
    */
-  async watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe> {
-    const listener = new Listener(this.#session, this.#tables.channel, onChange);
+  async watch(
+    onChange: (ids: readonly TokenId[] | 'all') => void,
+    onTrouble: (failure: TokenError | undefined) => void = () => {},
+  ): Promise<Unsubscribe> {
+    const reports = {
+      onChange: (ids: readonly TokenId[] | 'all') => notify(onChange, ids),
+      onTrouble: (failure: TokenError | undefined) => notify(onTrouble, failure),
+    };
+    const listener = new Listener(this.#session, this.#tables.channel, reports);
     const end = (): void => {
       this.#listeners.delete(listener);
       listener.end();

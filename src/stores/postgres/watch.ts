@@ -17,6 +17,12 @@ const PING_PAUSE_MS = 1000;
 const FIRST_RETRY_MS = 50;
 const MAX_RETRY_MS = 1000;
 
+/** What a listener calls: see `watch` of a `TokenStore`. They must not throw. */
+interface Reports {
+  readonly onChange: (ids: readonly TokenId[] | 'all') => void;
+  readonly onTrouble: (failure: TokenError | undefined) => void;
+}
+
 /**
  * Listens for changes on one connection, and takes another one when that is lost. A pooler in transaction mode
  * accepts LISTEN and loses the notifications, so the listener also sends some to itself.
@@ -24,18 +30,16 @@ const MAX_RETRY_MS = 1000;
 export class Listener {
   readonly #session: Session;
   readonly #channel: string;
-  readonly #onChange: (ids: readonly TokenId[] | 'all') => void;
+  readonly #reports: Reports;
   #client: PostgresClient | undefined;
   /** The notification that it waits for. */
   #note: { readonly text: string; readonly onHeard: () => void } | undefined;
+  /** Whether notifications were found to get lost, and none has come since then. */
+  #isDeaf = false;
   #isEnded = false;
 
   /** @throws {TokenError} `invalid_options` for a pool with one connection only */
-  constructor(
-    session: Session,
-    channel: string,
-    onChange: (ids: readonly TokenId[] | 'all') => void,
-  ) {
+  constructor(session: Session, channel: string, reports: Reports) {
     if (session.pool.options.max < 2) {
       throw new TokenError(
         'invalid_options',
@@ -44,7 +48,7 @@ export class Listener {
     }
     this.#session = session;
     this.#channel = channel;
-    this.#onChange = onChange;
+    this.#reports = reports;
   }
 
   /** Resolves once it has heard itself. */
@@ -103,7 +107,7 @@ export class Listener {
 
   #receive({ channel, payload = '' }: PostgresNotification): void {
     if (channel !== this.#channel || this.#isEnded) return;
-    if (!payload.startsWith(NOTE)) this.#onChange(idsIn(payload));
+    if (!payload.startsWith(NOTE)) this.#reports.onChange(idsIn(payload));
     else if (payload === this.#note?.text) this.#note.onHeard();
   }
 
@@ -123,7 +127,9 @@ export class Listener {
       if (performance.now() - notedAt < NOTE_PAUSE_MS) continue;
       notedAt = performance.now();
       // One that could not be sent says nothing about this connection.
-      if (!(await this.#hears().catch(() => true))) return this.#lose(client);
+      if (await this.#hears().catch(() => true)) continue;
+      if (client === this.#client) this.#reportTrouble(storeUnavailable('pooler'));
+      return this.#lose(client);
     }
   }
 
@@ -132,7 +138,7 @@ export class Listener {
     this.#client = undefined;
     client.release(true);
     this.#restore();
-    this.#onChange('all');
+    this.#reports.onChange('all');
   }
 
   /** One attempt after the other: an attempt that hangs takes a connection of the pool. */
@@ -143,23 +149,31 @@ export class Listener {
         await this.#listen(await this.#session.pool.connect());
         break;
       } catch (error) {
+        if (isDeafness(error)) this.#reportTrouble(error);
         await idleDelay(isDeafness(error) ? DEAF_RETRY_MS : pauseMs);
         pauseMs = Math.min(2 * pauseMs, MAX_RETRY_MS);
       }
     }
-    if (this.#client !== undefined) this.#onChange('all');
+    if (this.#client === undefined) return;
+    if (this.#isDeaf) this.#reportTrouble(undefined);
+    this.#reports.onChange('all');
+  }
+
+  #reportTrouble(failure: TokenError | undefined): void {
+    this.#isDeaf = failure !== undefined;
+    if (!this.#isEnded) this.#reports.onTrouble(failure);
   }
 }
 
 /** Whether notifications get lost. Resolves to false where nobody can listen. */
 export async function isDeaf(session: Session, channel: string): Promise<boolean> {
-  const listener = new Listener(session, channel, () => {});
+  const listener = new Listener(session, channel, { onChange: () => {}, onTrouble: () => {} });
   try {
     await listener.start();
     return false;
   } catch (error) {
+    if (isDeafness(error)) return true;
     const failure = session.toTokenError(error);
-    if (isDeafness(failure)) return true;
     if (failure.details?.['reason'] === 'unsupported') return false;
     throw failure;
   } finally {
@@ -167,6 +181,6 @@ export async function isDeaf(session: Session, channel: string): Promise<boolean
   }
 }
 
-function isDeafness(error: unknown): boolean {
+function isDeafness(error: unknown): error is TokenError {
   return isTokenError(error) && error.details?.['reason'] === 'pooler';
 }

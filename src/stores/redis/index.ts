@@ -318,8 +318,12 @@ export class RedisTokenStore implements EngineStore {
    * a cluster pass changes on to each other. Resolves once it has heard itself, and rejects with the
    * reason `pooler` if it has not after three seconds: something between may pass no messages on.
    */
-  async watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe> {
-    const listener = new ChangeListener(this.#driver, this.#keys.channel, onChange);
+  async watch(
+    onChange: (ids: readonly TokenId[] | 'all') => void,
+    onTrouble: (failure: TokenError | undefined) => void = () => {},
+  ): Promise<Unsubscribe> {
+    const reports = { onChange, onTrouble };
+    const listener = new ChangeListener(this.#driver, this.#keys.channel, reports);
     this.#listeners.add(listener);
     const end = async () => {
       listener.stop();

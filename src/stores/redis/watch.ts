@@ -1,12 +1,16 @@
 import { randomBytes } from 'node:crypto';
-import { DeadlineError, storeUnavailable } from '../../errors.ts';
+import { DeadlineError, isTokenError, storeUnavailable, type TokenError } from '../../errors.ts';
 import { notify } from '../../events.ts';
 import { withDeadline } from '../../time/deadline.ts';
 import { clearInterval, idleDelay, performance, setInterval } from '../../time/timers.ts';
 import type { TokenId } from '../../token/record.ts';
 import { type Driver, ignore } from './driver.ts';
 
-type OnChange = (ids: readonly TokenId[] | 'all') => void;
+/** What a listener calls: see `watch` of a `TokenStore`. */
+interface Reports {
+  readonly onChange: (ids: readonly TokenId[] | 'all') => void;
+  readonly onTrouble: (failure: TokenError | undefined) => void;
+}
 
 const ECHO_MS = 1000;
 /** How many echoes may be missing before a new subscription counts as deaf. */
@@ -15,36 +19,40 @@ const SILENCE_MS = 2500;
 const OPEN_MS = 2000;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1000;
+const DEAF_PAUSE_MS = 60_000;
 
 /**
  * Listens for changes on a connection of its own, and opens another when that is lost.
  *
  * Every second it publishes a message to itself through the client of the host. That message has to
  * come back on the subscription. If it does not, the connection is dead without having been closed,
- * or its server has been dropped from the cluster. The first one has to come back before it starts: a
- * proxy may accept a subscription and pass nothing on.
+ * or its server has been dropped from the cluster. The first one has to come back before a subscription
+ * counts: a proxy may accept it and pass nothing on.
  */
 export class ChangeListener {
   readonly #driver: Driver;
   readonly #channel: string;
   readonly #echoChannel: string;
-  readonly #onChange: OnChange;
+  readonly #reports: Reports;
   #subscription: Subscription | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #onEcho: () => void = ignore;
+  /** One that has not heard itself yet. */
+  #opening: Subscription | undefined;
+  /** Whether messages were found to get lost, and none has come since then. */
+  #isDeaf = false;
   #isStopped = false;
 
-  constructor(driver: Driver, channel: string, onChange: OnChange) {
+  constructor(driver: Driver, channel: string, reports: Reports) {
     this.#driver = driver;
     this.#channel = channel;
     this.#echoChannel = `${channel}:${randomBytes(9).toString('base64url')}`;
-    this.#onChange = onChange;
+    this.#reports = reports;
   }
 
   /** @throws {TokenError} `store_unavailable`: `pooler` if it does not hear itself */
   async start(): Promise<void> {
-    await this.#open();
-    await this.#hearEcho();
+    await this.#open((subscription) => this.#hearsEcho(subscription));
+    if (this.#isStopped) return;
     this.#timer = setInterval(() => this.#checkEcho(), ECHO_MS);
     this.#timer.unref();
   }
@@ -52,37 +60,49 @@ export class ChangeListener {
   stop(): void {
     this.#isStopped = true;
     clearInterval(this.#timer);
+    this.#opening?.onEcho();
     this.#drop();
   }
 
-  async #open(): Promise<void> {
-    const subscription: Subscription = { heardAt: 0, hasEnded: false, close: ignore };
+  async #open(hears: (subscription: Subscription) => Promise<boolean>): Promise<void> {
+    const subscription: Subscription = {
+      heardAt: 0,
+      hasEnded: false,
+      onEcho: ignore,
+      close: ignore,
+    };
+    this.#opening = subscription;
     const opening = this.#subscribe(subscription);
     try {
       subscription.close = await withDeadline(opening, OPEN_MS);
+      const isHeard = await hears(subscription);
+      if (subscription.hasEnded) throw storeUnavailable('unreachable');
+      if (!isHeard) throw storeUnavailable('pooler');
     } catch (error) {
       opening.then((close) => close(), ignore);
       throw error;
     }
+    if (this.#isStopped) return subscription.close();
     subscription.heardAt = performance.now();
     this.#subscription = subscription;
-    if (this.#isStopped) return this.#drop();
-    if (subscription.hasEnded) throw new Error('the subscription has ended');
   }
 
-  async #hearEcho(): Promise<void> {
+  /** Whether one of some echoes came back, or the wait for it was ended. */
+  async #hearsEcho(subscription: Subscription): Promise<boolean> {
     for (let echo = 0; echo < FIRST_ECHOES; echo += 1) {
       const heard = new Promise<void>((resolve) => {
-        this.#onEcho = resolve;
+        subscription.onEcho = resolve;
       });
-      await this.#sendEcho();
+      if (this.#isStopped) return true;
+      await withDeadline(this.#sendEcho(), OPEN_MS);
       try {
-        return await withDeadline(heard, ECHO_MS);
+        await withDeadline(heard, ECHO_MS);
+        return true;
       } catch (error) {
         if (!(error instanceof DeadlineError)) throw error;
       }
     }
-    throw storeUnavailable('pooler');
+    return false;
   }
 
   #sendEcho(): Promise<unknown> {
@@ -93,17 +113,19 @@ export class ChangeListener {
   async #subscribe(subscription: Subscription): Promise<() => void> {
     const primaries = this.#driver.primaries();
     const connection = await primaries[Math.floor(Math.random() * primaries.length)];
-    if (connection === undefined) throw new Error('no server is known');
+    if (connection === undefined) throw storeUnavailable('unreachable');
     return connection.subscribe({
       channels: [this.#channel, this.#echoChannel],
       onMessage: (message, channel) => {
         subscription.heardAt = performance.now();
+        if (this.#isDeaf) this.#reportTrouble(undefined);
         if (channel === this.#channel) this.#report(message.split(' ') as TokenId[]);
-        else this.#onEcho();
+        else subscription.onEcho();
       },
       onEnd: () => {
         subscription.hasEnded = true;
         if (this.#subscription === subscription) this.#reopen();
+        else subscription.onEcho();
       },
     });
   }
@@ -126,10 +148,14 @@ export class ChangeListener {
     while (!this.#isStopped) {
       await idleDelay(pause);
       try {
-        await this.#open();
+        // An echo that could not be sent says nothing about the subscription.
+        await this.#open((subscription) => this.#hearsEcho(subscription).catch(() => true));
+        if (this.#isStopped) return;
         return this.#report('all');
-      } catch {
-        pause = Math.min(2 * pause, LONGEST_PAUSE_MS);
+      } catch (error) {
+        const isDeaf = isTokenError(error) && error.details?.['reason'] === 'pooler';
+        if (isDeaf) this.#reportTrouble(error);
+        pause = isDeaf ? DEAF_PAUSE_MS : Math.min(2 * pause, LONGEST_PAUSE_MS);
       }
     }
   }
@@ -141,12 +167,19 @@ export class ChangeListener {
   }
 
   #report(ids: readonly TokenId[] | 'all'): void {
-    if (!this.#isStopped) notify(this.#onChange, ids);
+    if (!this.#isStopped) notify(this.#reports.onChange, ids);
+  }
+
+  #reportTrouble(failure: TokenError | undefined): void {
+    this.#isDeaf = failure !== undefined;
+    if (!this.#isStopped) notify(this.#reports.onTrouble, failure);
   }
 }
 
 interface Subscription {
   heardAt: number;
   hasEnded: boolean;
+  /** Called when a message to itself comes back, or can no longer. */
+  onEcho: () => void;
   close: () => void;
 }

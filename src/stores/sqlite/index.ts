@@ -1,5 +1,6 @@
 import { SQLITE_STEP } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
+import { notify } from '../../events.ts';
 import type { EngineStore, Scratch } from '../../ports/engine-store.ts';
 import type {
   CountQuery,
@@ -363,7 +364,7 @@ export class SqliteTokenStore implements EngineStore {
    * reads that count every 25 ms. It does not say what changed, so each hint is `'all'`.
    */
   async watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe> {
-    const stop = watchCommits(this.#parts.connection, () => onChange('all'));
+    const stop = watchCommits(this.#parts.connection, () => notify(onChange, 'all'));
     const end = () => {
       stop();
       this.#watches.delete(end);
