@@ -38,7 +38,7 @@ class HearingPool implements PostgresPool {
     const own: ((message: PostgresNotification) => void)[] = [];
     return {
       query: async () => ({ rows: [] }),
-      on: (event: string, listener: (message: never) => void) => {
+      on: (event: string, listener: (message: PostgresNotification) => void) => {
         if (event !== 'notification') return;
         own.push(listener);
         this.#listeners.add(listener);
