@@ -20,7 +20,7 @@ export function startWarnings(
 ): string[] {
   const databases = [store.target.file, usagePlace?.file].filter((file) => file !== undefined);
   return [
-    ...files.openFiles(isTrial, [...databases, ...secretFiles]),
+    ...files.openFiles([...databases, ...secretFiles]),
     ...weakKeys(keys),
     ...addressWarnings(address, { isExample: shown.isExample, isTrial }),
     ...findings.map(messageOf),

@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { storeTarget, withStore } from '../../../src/app/server/stores/open.ts';
-import { doctor } from '../../../src/index.ts';
+import { doctor, generateKey } from '../../../src/index.ts';
 import {
   ACCOUNT,
   call,
@@ -110,6 +110,21 @@ describe('serve --check', () => {
 
     expect(await check(['--data', data, ...ACCOUNT])).toEqual(ended);
     expect(ended).toMatchObject({ code: 1, stderr: expect.stringContaining('is a file and not') });
+  });
+
+  it('needs a data folder only for a store, keys or an account that are not given', async () => {
+    const file = filesOf({ a: '', 'keys.json': [generateKey()] });
+    chmodSync(file('keys.json'), 0o600);
+    const store = ['--store', `sqlite:${join(newFolder(), 'tokens')}`];
+    const given = [store, ['--keys', file('keys.json')], [...ACCOUNT]];
+    const checkWith = (flags: readonly string[][]) =>
+      check(['--data', join(file('a'), 'b'), ...flags.flat()]);
+
+    expect(await checkWith(given)).toMatchObject({ code: 0 });
+    for (const left of given) {
+      const others = given.filter((flags) => flags !== left);
+      expect(await checkWith(others), left[0]).toMatchObject({ code: 1 });
+    }
   });
 });
 

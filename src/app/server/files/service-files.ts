@@ -20,7 +20,7 @@ import { describeOpen, openToOthers } from './permissions.ts';
 
 type FileSettings = Pick<
   ServeSettings,
-  'data' | 'keys' | 'catalog' | 'granularity' | 'accounts' | 'accountFile'
+  'data' | 'store' | 'keys' | 'catalog' | 'granularity' | 'accounts' | 'accountFile'
 >;
 
 /** The parts of a service that a reload replaces. */
@@ -45,7 +45,7 @@ export class ServiceFiles {
   /**
    * Reads all that exists, before the store is opened.
    *
-   * @param prepareFolder makes the data folder, or checks that it can be made
+   * @param prepareFolder makes the data folder, or checks that it can be made; only called if something belongs there
    * @returns no keys, or no accounts, if the service makes them
    * @throws {CliError} naming the file and what is wrong with it
    */
@@ -54,7 +54,7 @@ export class ServiceFiles {
   ): Promise<Omit<Reloaded, 'keys'> & { readonly keys: Reloaded['keys'] | undefined }> {
     const accounts = await this.#givenAccounts();
     const catalog = await this.#catalog();
-    prepareFolder(this.#settings.data);
+    if (this.#usesFolder()) prepareFolder(this.#settings.data);
     this.#refuseOpenSecrets();
     const isMadeHere = this.#settings.keys === undefined;
     const keys = isMadeHere ? this.#keptKeys() : readUsableKeys(this.keyPath);
@@ -123,13 +123,10 @@ export class ServiceFiles {
   /**
    * Lists files that other users can read or change and that only cause a warning: the mode of a mounted
    * secret often cannot be chosen.
-   *
-   * @param isDataUsed whether something else of the service is in the data folder
    */
-  openFiles(isDataUsed: boolean, files: readonly string[]): string[] {
+  openFiles(files: readonly string[]): string[] {
     const { data, keys, accountFile } = this.#settings;
-    const isUsed = isDataUsed || keys === undefined || !this.#hasAccounts();
-    return [...(isUsed ? [data] : []), keys, accountFile, ...files]
+    return [...(this.#usesFolder() ? [data] : []), keys, accountFile, ...files]
       .flatMap((path) => (path === undefined ? [] : [openToOthers(path)]))
       .flatMap((open) => (open === undefined ? [] : [describeOpen(open)]));
   }
@@ -154,6 +151,12 @@ export class ServiceFiles {
   #keptKeys(): readonly KeyOptions[] | undefined {
     const path = this.keyPath;
     return existsSync(path) ? usableKeys(loadKeys(this.#settings.data), path) : undefined;
+  }
+
+  /** Whether the store, the keys or the first account are in the data folder. */
+  #usesFolder(): boolean {
+    const { store, keys } = this.#settings;
+    return store === undefined || keys === undefined || !this.#hasAccounts();
   }
 
   #hasAccounts(): boolean {
