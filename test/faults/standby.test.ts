@@ -6,8 +6,8 @@ import type { EngineStore } from '../../src/ports/engine-store.ts';
 import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
 import { isInstalled, type Server, startServer } from '../servers.ts';
-import { CREATED, newRecord, refusalOf } from '../stores/support.ts';
-import { codeOf, SCOPE } from '../support.ts';
+import { CREATED, newRecord } from '../stores/support.ts';
+import { SCOPE, codeOf, refusalOf } from '../support.ts';
 
 const need = { scope: SCOPE };
 const account = 'acme';

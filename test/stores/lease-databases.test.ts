@@ -5,10 +5,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { windowOf, windowStart } from '../../src/limits/windows.ts';
 import type { LeaseStore, LeaseWant } from '../../src/ports/lease-store.ts';
 import { leaseContract } from '../../src/testing/index.ts';
-import { codeOf } from '../support.ts';
+import { codeOf, refusalOf } from '../support.ts';
 import { type DatabaseHost, type HostSettings, newTables, SQL_ENGINES } from './database-hosts.ts';
 import { ENGINES, opened } from './engine-places.ts';
-import { refusalOf } from './support.ts';
 
 /** In seconds. */
 const DAY = 86_400;

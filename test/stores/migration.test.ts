@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { codeOf } from '../support.ts';
+import { codeOf, refusalOf } from '../support.ts';
 import { runTogether, startChild } from './child.ts';
 import {
   type DatabaseHost,
@@ -10,7 +10,7 @@ import {
   type SqlStore,
 } from './database-hosts.ts';
 import { type Upgrade, upgrade } from './next-version.ts';
-import { CREATED, newRecord, refusalOf } from './support.ts';
+import { CREATED, newRecord } from './support.ts';
 import { VERBS } from './verbs.ts';
 
 const MARKS = {

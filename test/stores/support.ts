@@ -1,5 +1,3 @@
-import { expect } from 'vitest';
-import { isTokenError, type TokenError } from '../../src/errors.ts';
 import type { TokenId, TokenRecord } from '../../src/token/record.ts';
 
 export const CREATED = new Date('2100-01-01T00:00:00.000Z');
@@ -19,15 +17,4 @@ export function newRecord(label: string, fields: Partial<TokenRecord> = {}): Tok
     version: 1,
     ...fields,
   };
-}
-
-/** What a host sees of a refusal. */
-export async function refusalOf(
-  call: Promise<unknown>,
-): Promise<{ code: string; message: string; details?: TokenError['details'] }> {
-  const answer = await call.catch((error: unknown) => error);
-  if (!isTokenError(answer)) throw new Error('was not refused by a TokenError', { cause: answer });
-  expect(answer.cause).toBeUndefined();
-  const { code, message, details } = answer;
-  return { code, message, ...(details && { details }) };
 }

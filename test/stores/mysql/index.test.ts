@@ -35,7 +35,8 @@ import { type Child, startChild } from '../child.ts';
 import { CONTRARY_OPTIONS } from '../database-hosts.ts';
 import { type DatabaseProxy, startDatabaseProxy } from '../database-proxy.ts';
 import { purgeByFastClock, TOKENS } from '../fast-clock.ts';
-import { CREATED, newRecord, refusalOf } from '../support.ts';
+import { codeOf, refusalOf } from '../../support.ts';
+import { CREATED, newRecord } from '../support.ts';
 
 const url = inject('servers').mariadb;
 const ENDED = new Date('2102-01-01T00:00:00.000Z');
@@ -114,8 +115,6 @@ async function setUp(options: HostOptions = {}, own: MysqlStoreOptions = {}): Pr
 
 /** Polls with a long timeout, for tests that do not measure time. */
 const soon = (look: () => unknown) => expect.poll(look, { timeout: 5000 });
-
-const codeOf = async (call: Promise<unknown>) => (await refusalOf(call)).code;
 
 const VERBS: readonly (readonly [string, (store: MysqlTokenStore) => Promise<unknown>])[] = [
   ['insert', (store) => store.insert(newRecord('two'))],

@@ -6,7 +6,8 @@ import { readTables } from '../../../src/stores/postgres/schema.ts';
 import { missingIn, type Shape } from '../../../src/stores/postgres/shape.ts';
 import type { TokenRecord } from '../../../src/token/record.ts';
 import { newName } from '../database-hosts.ts';
-import { newRecord, refusalOf } from '../support.ts';
+import { refusalOf } from '../../support.ts';
+import { newRecord } from '../support.ts';
 
 const url = inject('servers').postgres;
 const cleanups: (() => unknown)[] = [];

@@ -16,7 +16,8 @@ import { LISTED_STATES, type TokenId, type TokenRecord } from '../../../src/toke
 import { revoked } from '../../../src/token/revoked.ts';
 import { freePort, type Server, startServer } from '../../servers.ts';
 import { type DatabaseProxy, startDatabaseProxy } from '../database-proxy.ts';
-import { CREATED, newRecord, refusalOf } from '../support.ts';
+import { refusalOf } from '../../support.ts';
+import { CREATED, newRecord } from '../support.ts';
 import { COUNT, ENDED, PRUNE, PURGE, VERBS, WRITES } from '../verbs.ts';
 
 const url = inject('servers').postgres;

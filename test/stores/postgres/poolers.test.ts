@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { migrate, PostgresTokenStore } from '../../../src/stores/postgres/index.ts';
 import { isInstalled, type Server, type ServerOptions, startServer } from '../../servers.ts';
 import { testContracts } from '../contracts.ts';
-import { CREATED, newRecord, refusalOf } from '../support.ts';
+import { refusalOf } from '../../support.ts';
+import { CREATED, newRecord } from '../support.ts';
 import { emptied, poolTo } from './pools.ts';
 
 const record = newRecord('one');

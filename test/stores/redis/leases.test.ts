@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { LeaseStore, LeaseWant } from '../../../src/ports/lease-store.ts';
 import type { RedisClient, RedisStoreOptions } from '../../../src/stores/redis/index.ts';
 import { isInstalled } from '../../servers.ts';
-import { refusalOf } from '../support.ts';
+import { refusalOf } from '../../support.ts';
 import {
   fill,
   ioredis,

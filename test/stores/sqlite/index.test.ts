@@ -11,7 +11,8 @@ import type { TokenRecord } from '../../../src/token/record.ts';
 import { revoked } from '../../../src/token/revoked.ts';
 import { type Child, runTogether, startChild } from '../child.ts';
 import { longList, longListCases, longRecord } from '../long-lists.ts';
-import { CREATED, newRecord, refusalOf } from '../support.ts';
+import { refusalOf } from '../../support.ts';
+import { CREATED, newRecord } from '../support.ts';
 import { BetterSqlite3, DRIVERS, type Handle, newFile, opened } from './handles.ts';
 
 async function setUp(path = newFile()): Promise<{
