@@ -54,7 +54,13 @@ export type Verification =
         readonly expire?: number | undefined;
       };
     }
-  | { readonly ok: false; readonly reason: string; readonly needed?: string | undefined };
+  | {
+      readonly ok: false;
+      readonly reason: string;
+      /** Why a text is not a value of the service. Only a store tells it: a bearer never learns it. */
+      readonly detail?: string | undefined;
+      readonly needed?: string | undefined;
+    };
 
 /** The thresholds of a review, in days. */
 export type ReviewDays = Pick<

@@ -99,8 +99,14 @@ function notRecorded(storeName: string): string {
 function toVerification(verdict: Verdict): Verification {
   if (!verdict.ok) {
     const { reason, detail, needed } = verdict;
-    const said = reason === 'ambiguous_request' ? (detail ?? reason) : reason;
-    return { ok: false, reason: said, ...(needed !== undefined && { needed }) };
+    // As with --url, where the command itself reads the request.
+    if (reason === 'ambiguous_request') return { ok: false, reason: detail ?? reason };
+    return {
+      ok: false,
+      reason,
+      ...(detail !== undefined && { detail }),
+      ...(needed !== undefined && { needed }),
+    };
   }
   const { id, account, expiresAt } = verdict.token;
   const expire = Math.floor(expiresAt.getTime() / 1000);

@@ -143,6 +143,7 @@ export async function readIdOperand(operand: string): Promise<string> {
 
 export async function readValueOperand(flag: string | undefined): Promise<string> {
   const given = flag === '-' ? undefined : (flag ?? readVariable('TOKENWRIGHT_TOKEN'));
+  if (given === '') throw usageError('--token is empty: it must contain the value of a token');
   if (given !== undefined) return given;
   if (process.stdin.isTTY) {
     throw usageError('a value is required: on standard input, or in TOKENWRIGHT_TOKEN');

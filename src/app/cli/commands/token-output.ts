@@ -1,6 +1,7 @@
 import type { WireAdvice, WireExplanation, WireToken, WireUsage } from '../../../http/wire.ts';
 import { OTHER_SCOPES } from '../../../ports/usage-store.ts';
 import type { ScopeDiff } from '../../../scope/index.ts';
+import type { ValueFault } from '../../../token/record.ts';
 import { count } from '../../../text/wording.ts';
 import { columns, diffLines, labeled, printable, table, wrap } from '../../terminal/layout.ts';
 import type { Listing, TokenClient, Verification, WrittenNeed } from '../account/client.ts';
@@ -177,7 +178,7 @@ function isoTime(unixSeconds: number): string {
 }
 
 const VERDICT_REASONS: Readonly<Record<string, string>> = {
-  malformed: 'not a value of this service, or made with another key or prefix',
+  malformed: 'not a value of this service',
   unknown: 'no token has this value; it may have been rotated, or purged',
   revoked: 'the token was revoked',
   expired: 'the token has expired',
@@ -193,6 +194,19 @@ const VERDICT_REASONS: Readonly<Record<string, string>> = {
   address_denied: 'the token may not be used from this address',
   limit_exceeded: 'the token has no use left, in total or in this window',
 };
+
+/** Explains why a text is not a value. A command always has one, and never an empty one. */
+const VALUE_FAULTS: Readonly<Record<string, string>> = {
+  begins_with_bearer: 'this is the whole header: give only what follows "Bearer "',
+  is_id: 'this is the id of a token, which opens nothing: give the value that issue or rotate printed',
+  other_prefix:
+    'the value has another prefix than --prefix (TOKENWRIGHT_PREFIX), so it belongs elsewhere',
+  unknown_key:
+    'the value was made with a key that is not in the key file: check --keys (TOKENWRIGHT_KEYS)',
+  bad_tag:
+    'the value was mistyped or forged, or a key in the key file has the name of another one: check --keys (TOKENWRIGHT_KEYS)',
+  other_form: 'it does not look like a value: check that it is complete, without line breaks',
+} satisfies Record<Exclude<ValueFault, 'not_a_string' | 'empty'>, string>;
 
 export function explanationOutcome(explanation: WireExplanation, need: WrittenNeed): Outcome {
   const { allowed, reason, grantedBy, nearest, needed, smallest, known, suggestions } = explanation;
@@ -249,12 +263,13 @@ export function verificationOutcome(verification: Verification, need: WrittenNee
       json: verification,
     };
   }
-  const { reason, needed } = verification;
-  const words = VERDICT_REASONS[reason] ?? 'the request is ambiguous';
+  const { reason, detail, needed } = verification;
+  const fault = detail === undefined ? undefined : VALUE_FAULTS[detail];
   return {
     text: columns([
       ['refused', asked],
-      ['reason', `${reason}: ${words}`],
+      ['reason', `${reason}: ${reasonInWords(reason)}`],
+      ...(fault === undefined ? [] : labeled('detail', wrap(`${detail}: ${fault}`))),
       ...(needed === undefined ? [] : [['enough', needed] as const]),
     ]),
     json: verification,

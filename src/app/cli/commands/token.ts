@@ -604,7 +604,7 @@ ${CLIENT_HELP}`,
         help: 'where the request comes from, for a token that is restricted to certain addresses',
       },
     },
-    json: '{ ok, grantedBy?, token?: { id, account, expire }, reason?, needed? }; needed is the smallest scope that would be enough',
+    json: '{ ok, grantedBy?, token?: { id, account, expire }, reason?, detail?, needed? }; needed is the smallest scope that would be enough. With a store, detail says why a value is malformed',
     exits: { 0: 'allowed', 1: CLIENT_FAULT, 3: 'refused' },
     example: {
       call: 'token verify GET https://shop.example/bills < value.txt',

@@ -23,6 +23,7 @@ import {
 
 const ORDERS = 'GET:shop.example/orders';
 const BILLS = 'GET:shop.example/bills';
+const VERIFY_ORDERS = ['token', 'verify', '--scope', ORDERS];
 const VALUE = /^tw_1k1[0-9A-Za-z]{55}$/;
 
 beforeEach(hideVariables);
@@ -407,7 +408,7 @@ describe('token verify', () => {
       ['GET', 'https://shop.example?x', '--root-name', 'orders'],
       'allowed  GET shop.example /orders',
     ],
-    [['GET', 'https://shop.example/orders/../x'], 'path_dot_segment: the request is ambiguous'],
+    [['GET', 'https://shop.example/orders/../x'], 'path_dot_segment: the path contains a segment of'],
     [['POST', 'https://shop.example/orders'], 'enough   POST:shop.example/orders'],
     [['--scope', ORDERS], `allowed  ${ORDERS}\nby       ${ORDERS}\n`],
     [['--scope', '*:*/*'], 'enough   *:*/*'],
@@ -438,6 +439,35 @@ describe('token verify', () => {
     expect(empty.stderr).toBe(
       'tokenwright: standard input is empty: it must contain the value of a token\n',
     );
+  });
+
+  it.each<[string, (token: Token & { value: string }) => string, string, string]>([
+    ['a header', ({ value }) => `Bearer ${value}`, 'begins_with_bearer', 'only what follows'],
+    ['an id', ({ id }) => id, 'is_id', 'opens nothing'],
+    ['another prefix', ({ value }) => value.replace('tw_', 'other_'), 'other_prefix', '--prefix'],
+    ['another key', ({ value }) => value.replace('tw_1k1', 'tw_1k2'), 'unknown_key', '--keys'],
+    [
+      'a mistyped value',
+      ({ value }) => `${value.slice(0, -1)}${value.endsWith('0') ? 1 : 0}`,
+      'bad_tag',
+      'mistyped or forged',
+    ],
+    ['half a value', ({ value }) => value.slice(0, 30), 'other_form', 'complete'],
+  ])('on a store says why %s is malformed, and with --url does not', async (_, make, detail, words) => {
+    const { token, flags } = await withToken();
+    const { ask } = await served();
+    const value = make(token);
+
+    const local = await outcomeOf([...VERIFY_ORDERS, ...flags, `--token=${value}`]);
+
+    expect(local.json).toEqual({ ok: false, reason: 'malformed', detail });
+    expect(local.text).toMatch(/^refused {2}.*\nreason {3}malformed: not a value of this service\n/);
+    expect(local.text).toContain(`\ndetail   ${detail}: `);
+    expect(local.text.replaceAll(/\s+/g, ' ')).toContain(words);
+    expect(local.text).not.toContain(token.value.slice(-20));
+    const remote = await ask([...VERIFY_ORDERS.slice(1), `--token=${value}`], 'rs');
+    expect(remote.json).toEqual({ ok: false, reason: 'inactive' });
+    expect(remote.text).not.toMatch(/detail|malformed/);
   });
 
   it('works with verifier keys, which cannot issue tokens', async () => {
@@ -736,6 +766,7 @@ describe('invalid arguments of token', () => {
     [['rotate', 'x', '--activate', 'now'], '--activate must be first-use'],
     [['rotate', 'x', '--cancel', '--grace', '1h'], '--cancel makes no new value'],
     [['rotate', 'x', '--cancel', '--activate', 'first-use'], '--cancel makes no new value'],
+    [['verify', '--scope', ORDERS, '--token', ''], '--token is empty'],
     [['verify', '--token', 'x'], 'either <METHOD> and <URL> or --scope'],
     [['verify', 'GET', '--token', 'x'], 'either <METHOD> and <URL> or --scope'],
     [
