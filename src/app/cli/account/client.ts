@@ -30,6 +30,7 @@ import type {
   RotateOptions,
 } from '../../../index.ts';
 import type { ScopeDiff, ScopeRequest } from '../../../scope/index.ts';
+import { usageError } from '../../terminal/errors.ts';
 
 /** A token that a command asks for. */
 export type NewToken = Omit<IssueInput, 'account'> & DeriveInput;
@@ -84,7 +85,8 @@ export interface Connection extends ClientOptions {
   toError(failure: ApiError): Error;
   /** @param address where the request comes from, for a token that is limited to addresses */
   verify(value: string, need: WrittenNeed, address?: string): Promise<Verification>;
-  revokeAll(): Promise<number>;
+  /** Absent if only one token can be revoked at a time. */
+  revokeAll?(): Promise<number>;
 }
 
 /** Visible ASCII alone: what a hostile service sends goes to the terminal. */
@@ -193,8 +195,18 @@ export class TokenClient {
     await this.#about('DELETE /token/{token}', operand, { query, ifVersion });
   }
 
-  revokeAll(): Promise<number> {
-    return this.#connection.revokeAll();
+  /**
+   * Revokes all tokens, once `confirm` has resolved.
+   *
+   * @throws {CliError} before it asks, if this is not possible
+   */
+  async revokeAll(confirm: () => Promise<void>): Promise<number> {
+    const connection = this.#connection;
+    if (connection.revokeAll === undefined) {
+      throw usageError('--all is for a store: a service revokes one token at a time');
+    }
+    await confirm();
+    return connection.revokeAll();
   }
 
   async rotate(operand: string, { ifVersion, ...body }: RotateOptions): Promise<WireToken> {

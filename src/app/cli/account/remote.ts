@@ -41,9 +41,6 @@ export function remoteClient(url: string, login: Login | undefined): TokenClient
       const service = new ServiceClient({ send, read: readJson, isAnswer });
       return judge(await service.call('POST /introspect', { body }), need);
     },
-    async revokeAll() {
-      throw usageError('--all is for a store: a service revokes one token at a time');
-    },
   };
   return new TokenClient(connection);
 }

@@ -191,13 +191,9 @@ its own clock.`,
       const before = readBefore(flags, systemClock.now());
       const limit = readFlag(LIMIT, 'limit', flags.limit);
       const target = storeTarget(readSettings(STORE_SETTINGS, flags));
-      const asked = { before, limit, isClockTrusted: flags['trust-clock'] === true };
-      return withStore(target, async (opened) => {
-        if (flags['dry-run'] === true) return countEnded(opened, asked, target.name);
-        const ended = endedBefore(before);
-        await confirm(`this would remove the records of ${ended} from ${target.name}`, flags);
-        return purge(opened, asked, target.name);
-      });
+      const asked = { before, limit, isClockTrusted: flags['trust-clock'] === true, yes: flags.yes };
+      const use = flags['dry-run'] === true ? countEnded : purge;
+      return withStore(target, (opened) => use(opened, asked, target.name));
     },
   }),
   REVIEW,
@@ -211,15 +207,18 @@ interface Purge {
   readonly limit: number | undefined;
   /** Whether the clock is right whatever the store knows. */
   readonly isClockTrusted: boolean;
+  /** Whether nobody is asked first. */
+  readonly yes: boolean | undefined;
 }
 
 async function purge(
   opened: OpenStore,
-  { before, limit, isClockTrusted }: Purge,
+  { before, limit, isClockTrusted, yes }: Purge,
   name: string,
 ): Promise<Outcome> {
   const tokens = await serviceOf(opened);
   if (!isClockTrusted && (await tokens.isClockAhead())) throw inputError(CLOCK_AHEAD);
+  await confirm(`this would remove the records of ${endedBefore(before)} from ${name}`, { yes });
   const purged = await tokens.purge({ before, limit });
   const forgotten = await forgetGone(opened);
   const text = `removed ${count(purged, 'record')} from ${name}`;

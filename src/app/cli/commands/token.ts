@@ -663,8 +663,10 @@ async function revokeAll(
   if (flags['if-version'] !== undefined)
     throw usageError('--if-version needs <ID>: it is for one token');
   return withClient(flags, async (client) => {
-    await confirm(`this would revoke all tokens of ${client.name}`, flags);
-    return revokedOutcome(await client.revokeAll(), client);
+    const revoked = await client.revokeAll(() =>
+      confirm(`this would revoke all tokens of ${client.name}`, flags),
+    );
+    return revokedOutcome(revoked, client);
   });
 }
 

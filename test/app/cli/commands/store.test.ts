@@ -466,7 +466,10 @@ describe('purge', () => {
     onTestFinished(() => void vi.useRealTimers());
 
     ahead(365);
-    await expect(outcomeOf(purge)).rejects.toThrow('more than a day ahead of all that the store');
+    // Refused before anybody is asked.
+    for (const words of [purge, purge.slice(0, -1)]) {
+      await expect(outcomeOf(words)).rejects.toThrow('more than a day ahead of all that the store');
+    }
     ahead(0);
     expect((await outcomeOf(['token', 'list', ...as])).json.tokens).toHaveLength(1);
     expect((await outcomeOf(purge)).json).toMatchObject({ purged: 0 });

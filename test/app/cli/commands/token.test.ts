@@ -600,6 +600,7 @@ describe('the tokens behind a service', () => {
     [['list', '--user', 'a:canary'], {}, 2, '--user (TOKENWRIGHT_USER) is required'],
     [['issue', '--scope', 'GET:a.example/x'], {}, 1, 'refuses with 422: '],
     [['revoke', '--all', '--yes'], {}, 2, '--all is for a store'],
+    [['revoke', '--all'], {}, 2, '--all is for a store'],
     [['verify', '--scope', ORDERS, '--token', 'canary'], {}, 1, 'must be those of --introspection'],
     [['list', '--account', 'bob'], {}, 2, '--account is for a store'],
   ])(
