@@ -466,9 +466,7 @@ export const VARIABLES: readonly string[] = [
 ];
 
 /** Reads a variable that is not a setting of its command. An empty one counts as absent. */
-export function readVariable(
-  name: keyof typeof OTHER_VARIABLES | 'TOKENWRIGHT_STORE',
-): string | undefined {
+export function readVariable(name: keyof typeof OTHER_VARIABLES): string | undefined {
   return givenBy(name, process.env);
 }
 

@@ -61,9 +61,9 @@ function serviceUrl(flags: AccountFlags): string | undefined {
   }
   if (flags.url !== undefined || local !== undefined) return flags.url;
   const url = readVariable('TOKENWRIGHT_URL');
-  if (url === undefined || readVariable('TOKENWRIGHT_STORE') === undefined) return url;
+  if (url === undefined || readSettings(['store'], flags).store === undefined) return url;
   throw usageError(
-    'TOKENWRIGHT_URL and TOKENWRIGHT_STORE lead to two places: give --url, or --store or --data',
+    'TOKENWRIGHT_URL and the store of the settings (TOKENWRIGHT_STORE) lead to two places: give --url, or --store or --data',
   );
 }
 

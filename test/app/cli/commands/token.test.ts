@@ -693,6 +693,9 @@ describe.skipIf(engines.length === 0).each(engines)('the tokens in %s', (engine)
   });
 });
 
+/** Stands for a file of settings that names a store. */
+const CONFIG = 'config';
+
 describe('the location of the tokens', () => {
   const url = ['--url', 'http://127.0.0.1:1'];
 
@@ -705,20 +708,28 @@ describe('the location of the tokens', () => {
     [
       ['--account', 'ada', '--keys', '/nowhere/keys.json'],
       {},
-      'there is no key file "/nowhere/keys.json"',
+      'the key file "/nowhere/keys.json" does not exist',
     ],
-    [['--account', 'ada', '--store', 'sqlite:/nowhere/a.db'], {}, 'there is no file /nowhere/a.db'],
+    [['--account', 'ada', '--store', 'sqlite:/nowhere/a.db'], {}, '/nowhere/a.db does not exist'],
     [['--account', 'ada', '--store', 'sqlite:a.db', '--tables', 'x'], {}, '--tables'],
     [
       [],
       { TOKENWRIGHT_URL: 'http://127.0.0.1:1', TOKENWRIGHT_STORE: 'sqlite:a.db' },
       'lead to two places',
     ],
+    [
+      [],
+      { TOKENWRIGHT_URL: 'http://127.0.0.1:1', TOKENWRIGHT_CONFIG: CONFIG },
+      'lead to two places',
+    ],
     [[], { TOKENWRIGHT_URL: 'http://127.0.0.1:1' }, '--user (TOKENWRIGHT_USER) is required'],
   ])('cannot be given by %j with the variables %j', async (flags, environment, message) => {
     const { data } = setUp();
     vi.stubEnv('TOKENWRIGHT_DATA', data);
-    for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
+    const config = filesOf({ config: { store: 'sqlite:a.db' } })('config');
+    for (const [name, value = ''] of Object.entries(environment)) {
+      vi.stubEnv(name, value === CONFIG ? config : value);
+    }
 
     await expect(outcomeOf(['token', 'list', ...flags])).rejects.toThrow(message);
   });
