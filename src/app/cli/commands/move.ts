@@ -44,14 +44,16 @@ export const MOVE_COMMANDS: readonly Command[] = [
     about: `It makes the folder, with copies of tokens.db, usage.db and leases.db: the tokens, the counts of
 their uses, and those of limited tokens. Each is as it was at one instant, is checked, on disk, and for its owner
 only. It never replaces anything. To restore it, stop the service, remove these files and those that begin with
-their names, and put the copies in their place. A database with a server has a tool of its own: for one, it prints
-the command, which ends with 3 because there is no backup yet.`,
+their names, and put the copies in their place.
+
+PostgreSQL, MySQL, MariaDB and Redis have tools of their own. With such a database it makes no backup: it prints
+the command that does, and exits with 3.`,
     flags: STORE_FLAGS,
     json: '{ folder, files, records }; { command } for a database with a server',
     exits: {
       0: 'the backup is made',
       1: 'it is not, and nothing is left of it',
-      3: 'the printed command makes it',
+      3: 'no backup is made yet: run the printed command',
     },
     example: {
       call: 'backup monday',
@@ -242,6 +244,6 @@ async function backedUp(
 function serverBackup({ store = '', tables }: StoreSettings, folder: string): Outcome {
   const address = parseStoreUrl(store);
   const command = backupCommand(address, { tables, folder });
-  const notes = `${address.name} is backed up with the tool of its server, by this command; add the user and the password as it takes them. ${BACKUP_NOTE}`;
+  const notes = `no backup is made yet: ${address.name} has a tool of its own. Run this command, with the user and the password as the tool takes them. ${BACKUP_NOTE}`;
   return { text: command, json: { command }, notes, isNegative: true };
 }

@@ -2,6 +2,8 @@ import type { Address, EngineName } from './url.ts';
 
 /** Where tokens are, as the tools of a server take it. */
 interface Place {
+  /** The beginning of the URL, such as `rediss`. */
+  readonly scheme: string;
   readonly host: string;
   readonly port: number | undefined;
   readonly database: string;
@@ -14,14 +16,20 @@ interface Place {
  * nor password.
  */
 export function backupCommand(
-  { engine, hosts: [first], database }: Address,
+  { engine, url, hosts: [first], database }: Address,
   {
     tables = 'tokenwright',
     folder,
   }: { readonly tables?: string | undefined; readonly folder: string },
 ): string {
   const host = (first?.host ?? '').replaceAll(/^\[|\]$/g, '');
-  const place = { host, port: first?.port, database: decodeURIComponent(database), tables };
+  const place = {
+    scheme: url.slice(0, url.indexOf(':')),
+    host,
+    port: first?.port,
+    database: decodeURIComponent(database),
+    tables,
+  };
   return `mkdir -p ${word(folder)} && ${COMMANDS[engine](place, folder)}`;
 }
 
@@ -33,15 +41,17 @@ const COMMANDS: Readonly<Record<EngineName, (place: Place, folder: string) => st
     const file = word(`${folder}/tokenwright.sql`);
     return `pg_dump --table=${word(pattern)} --file=${file} --host=${word(host)} --port=${port} ${word(database)}`;
   },
-  mysql: ({ host, port = 3306, database, tables }, folder) => {
+  mysql: ({ scheme, host, port = 3306, database, tables }, folder) => {
+    // Recent packages of MariaDB have no program with the name of MySQL.
+    const program = scheme === 'mariadb' ? 'mariadb-dump' : 'mysqldump';
     const [base, own = database] = tables.split('.').reverse();
     const names = ['tokens', 'usage', 'leases'].map((part) => word(`${base}_${part}`)).join(' ');
     const file = word(`${folder}/tokenwright.sql`);
     // Ids and digests are bytes. In hexadecimal, the file is plain text that no tool converts.
-    return `mysqldump --single-transaction --hex-blob --result-file=${file} --host=${word(host)} --port=${port} ${word(own)} ${names}`;
+    return `${program} --single-transaction --hex-blob --result-file=${file} --host=${word(host)} --port=${port} ${word(own)} ${names}`;
   },
-  redis: ({ host, port = 6379 }, folder) =>
-    `redis-cli -h ${word(host)} -p ${port} --rdb ${word(`${folder}/tokenwright.rdb`)}`,
+  redis: ({ scheme, host, port = 6379 }, folder) =>
+    `redis-cli${scheme === 'rediss' ? ' --tls' : ''} -h ${word(host)} -p ${port} --rdb ${word(`${folder}/tokenwright.rdb`)}`,
   // It asks each primary.
   redisCluster: ({ host, port = 6379 }, folder) =>
     `redis-cli --cluster backup ${word(`${host}:${port}`)} ${word(folder)}`,

@@ -249,12 +249,17 @@ describe('backup', () => {
     [
       'mariadb://ada:canary@db.internal/acme',
       'auth.own',
-      'mysqldump --single-transaction --hex-blob --result-file=b/tokenwright.sql --host=db.internal --port=3306 auth own_tokens own_usage own_leases',
+      'mariadb-dump --single-transaction --hex-blob --result-file=b/tokenwright.sql --host=db.internal --port=3306 auth own_tokens own_usage own_leases',
     ],
     [
       'redis://ada:canary@db.internal',
       undefined,
       'redis-cli -h db.internal -p 6379 --rdb b/tokenwright.rdb',
+    ],
+    [
+      'rediss://db.internal:6380',
+      undefined,
+      'redis-cli --tls -h db.internal -p 6380 --rdb b/tokenwright.rdb',
     ],
     [
       'redis+cluster://ada:canary@db1:7000,db2:7001',
@@ -266,7 +271,7 @@ describe('backup', () => {
     const printed = await run(['backup', 'b', ...flags]);
 
     expect(printed).toMatchObject({ code: 3, stdout: `mkdir -p b && ${command}\n` });
-    expect(printed.stderr).toContain('add the user and the password');
+    expect(printed.stderr).toContain('no backup is made yet');
     expect(`${printed.stdout}${printed.stderr}`).not.toMatch(/canary|ada/);
   });
 
@@ -311,7 +316,7 @@ describe('backup', () => {
 
   it.each([
     [[], 2, '<FOLDER> is missing'],
-    [['b', '--data', '/nowhere'], 1, 'there is no file /nowhere/tokens.db'],
+    [['b', '--data', '/nowhere'], 1, '/nowhere/tokens.db does not exist'],
   ])('refuses %j', async (words, code, message) => {
     const refused = await run(['backup', ...words]);
     expect(refused).toMatchObject({ code, stdout: '' });
