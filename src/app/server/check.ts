@@ -15,7 +15,7 @@ import { warn } from './logs/log.ts';
 import { CHECKING, type Parts, partsOf } from './parts.ts';
 import { ReloadableService } from './reload.ts';
 import type { ServeSettings } from './settings.ts';
-import { usageFault } from './stores/counts.ts';
+import { leasesWarning, usageWarning } from './stores/counts.ts';
 import {
   messageOf,
   type OpenStore,
@@ -28,7 +28,7 @@ import { startWarnings } from './warnings.ts';
 
 /**
  * Checks whether `serve` would start with these settings: reads keys, catalog and accounts, connects to the
- * store and examines it. It listens nowhere, and writes nothing. Logs what `serve` would warn of.
+ * store and examines it. It listens nowhere, and makes no file and no table. Logs what `serve` would warn of.
  *
  * @returns what it would serve, in one line
  * @throws {CliError} as `serve` does. Whether the port is free is not checked
@@ -46,8 +46,7 @@ export async function checkStart(settings: ServeSettings): Promise<string> {
   await checkService(parts, examined, accounts);
   for (const message of startWarnings(parts, { ...examined, address })) warn(message);
   const { catalog } = parts.read;
-  const users =
-    accounts.length > 0 ? count(accounts.length, 'account') : 'an account that it makes';
+  const users = accounts.length > 0 ? count(accounts.length, 'account') : 'a new account';
   return `serve can start: ${parts.store.target.name}, ${count(catalog.size, 'scope')}, ${users}`;
 }
 
@@ -72,9 +71,11 @@ async function examine(parts: Parts): Promise<Examined> {
     const old = opened.migrate && all.find(({ code }) => NEEDS_MIGRATION.has(code));
     if (old !== undefined) throw new StoreOutage(`${target.name}: ${messageOf(old)}`);
     if (read.keys === undefined) await files.refuseLostKeys(target, opened.store);
-    const fault =
-      usage === 'on' && isThere(opened.usage.file) ? await usageFault(opened) : undefined;
-    if (fault !== undefined) warn(`uses of tokens are not recorded: ${fault}`);
+    const warnings = [
+      isThere(opened.leases.file) ? await leasesWarning(opened) : undefined,
+      usage === 'on' && isThere(opened.usage.file) ? await usageWarning(opened) : undefined,
+    ];
+    for (const message of warnings) if (message !== undefined) warn(message);
     const findings = all.filter(({ part }) => part === undefined);
     return { keys, findings, usagePlace: opened.usage };
   }).finally(() => opened.close());

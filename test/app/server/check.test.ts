@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -42,7 +42,7 @@ describe('serve --check', () => {
 
     expect(checked).toEqual({
       code: 0,
-      stdout: `serve can start: SQLite in ${join(data, 'tokens.db')}, 1 scope, an account that it makes\n`,
+      stdout: `serve can start: SQLite in ${join(data, 'tokens.db')}, 1 scope, a new account\n`,
       stderr: '',
     });
     expect(alone).toEqual(checked);
@@ -99,6 +99,35 @@ describe('serve --check', () => {
     );
     chmodSync(config, 0o600);
     expect((await check(flags)).stderr).toBe('');
+  });
+
+  it.each(['leases.db', 'usage.db'])(
+    'warns of a %s that cannot be used as serve does',
+    async (name) => {
+      const data = newFolder();
+      const service = await serve(['--data', data, ...ACCOUNT]);
+      await service.stop();
+      writeFileSync(join(data, name), 'no database '.repeat(1000));
+      const flags = ['--data', data, ...catalogFlags(), ...ACCOUNT];
+
+      const checked = await check(flags);
+      const { stderr } = await (await serve(flags)).stop();
+
+      expect(checked).toMatchObject({ code: 0, stderr });
+      expect(stderr).toContain(`${join(data, name)}: `);
+    },
+  );
+
+  it('makes nothing beside a restored backup', async () => {
+    const [data, folder] = [newFolder(), newFolder()];
+    await (await serve(['--data', data, ...ACCOUNT])).stop();
+    const backup = join(folder, 'b');
+    await run(['backup', backup, '--data', data]);
+    cpSync(join(data, 'keys.json'), join(backup, 'keys.json'));
+    const before = readdirSync(backup);
+
+    expect(await check(['--data', backup, ...ACCOUNT])).toMatchObject({ code: 0 });
+    expect(readdirSync(backup)).toEqual(before);
   });
 
   it.each(['a', 'a/b'])('refuses a data folder that is, or is below, a file: %s', async (name) => {

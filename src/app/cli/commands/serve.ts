@@ -13,8 +13,8 @@ It does not start while other users can read or change keys.json or account.json
 warns on standard error of other files that are open to others, of keys that do not look random,
 and of an address that other machines can reach: it speaks plain HTTP.
 
-A flag wins over its variable, and both win over the file of --config. A secret,
-such as the URL of --store, can be in a file instead: then the variable with _FILE at its end has its path. A call has 15 s for its headers, of 16 KiB at most, and 30 s
+A flag wins over its variable, and both win over the file of --config. A secret, such as the URL
+of --store, can be in a file: add _FILE to the name of its variable, and set it to the path. A call has 15 s for its headers, of 16 KiB at most, and 30 s
 for all of it. Of wrong passwords, these are answered in 15 minutes: 100 for a user from one address,
 100 for a user from all addresses together from which the user has not signed in, and 1000 from one
 address; after that a caller has to wait. A variable that begins with TOKENWRIGHT_ and is
@@ -29,7 +29,7 @@ node_modules/.bin/tokenwright serve, not npx: on SIGTERM npx ends, and leaves th
     ...SERVE_FLAGS,
     check: {
       type: 'boolean',
-      help: 'only check whether it would start: reads the settings, the keys, the catalog and the accounts, and examines the store. It listens nowhere and writes nothing, so the tables of a database have to exist',
+      help: 'only check whether it would start: reads the settings, the keys, the catalog and the accounts, and examines the store. It listens nowhere, and makes no file and no table, so the tables of a database have to exist',
     },
   },
   exits: {

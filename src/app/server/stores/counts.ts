@@ -41,6 +41,18 @@ export async function leasesFault(opened: OpenStore): Promise<string | undefined
   return file === undefined ? undefined : faultOf(name, () => probeLeases(opened));
 }
 
+/** What to warn of if uses cannot be recorded: a service without counts still verifies. */
+export async function usageWarning(opened: OpenStore): Promise<string | undefined> {
+  const fault = await usageFault(opened);
+  return fault && `uses of tokens are not recorded: ${fault}`;
+}
+
+/** The same for limited tokens: a service without their counts still verifies all others. */
+export async function leasesWarning(opened: OpenStore): Promise<string | undefined> {
+  const fault = await leasesFault(opened);
+  return fault && `tokens whose uses are limited are refused: ${fault}`;
+}
+
 async function faultOf(name: string, probe: () => Promise<void>): Promise<string | undefined> {
   try {
     await probe();

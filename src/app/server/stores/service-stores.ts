@@ -5,7 +5,7 @@ import type { UsageStore } from '../../../ports/usage-store.ts';
 import { count } from '../../../text/wording.ts';
 import { theLog, warn } from '../logs/log.ts';
 import type { ServeSettings } from '../settings.ts';
-import { leasesFault, usageFault } from './counts.ts';
+import { leasesWarning, usageWarning } from './counts.ts';
 import { diagnose, diagnosePart } from './diagnosis.ts';
 import type { OpenStore, StoreTarget } from './open.ts';
 
@@ -28,16 +28,15 @@ export async function serviceStores(
   logOutages(undefined, { name: target.name, diagnose: () => diagnose(target, store) });
   logOutages('watch', {
     name: `watch for changes by other processes (${target.name})`,
-    remark: 'they take effect after --max-stale-ms at the latest',
+    remark: 'such changes take effect after --max-stale-ms at the latest',
   });
   logOutages('leases', {
     name: `limits (${leases.name})`,
     diagnose: () => diagnosePart('leases', target, opened),
     remark: 'tokens whose uses are limited are refused, and all others are verified',
   });
-  // A service without it still verifies all other tokens.
-  const fault = await leasesFault(opened);
-  if (fault !== undefined) warn(`tokens whose uses are limited are refused: ${fault}`);
+  const warning = await leasesWarning(opened);
+  if (warning !== undefined) warn(warning);
   if (!(await isRecorded(settings, opened)))
     return { store, leases: store.leases, usage: undefined };
   reportDropped(usage.name);
@@ -50,15 +49,14 @@ export async function serviceStores(
   return { store, leases: store.leases, usage: store.usage };
 }
 
-/** Only warns if uses cannot be counted: a service without counts still verifies. */
 async function isRecorded(
   settings: Pick<ServeSettings, 'usage'>,
   opened: OpenStore,
 ): Promise<boolean> {
   if (settings.usage !== 'on') return false;
-  const fault = await usageFault(opened);
-  if (fault !== undefined) warn(`uses of tokens are not recorded: ${fault}`);
-  return fault === undefined;
+  const warning = await usageWarning(opened);
+  if (warning !== undefined) warn(warning);
+  return warning === undefined;
 }
 
 function reportDropped(place: string): void {
