@@ -3,7 +3,8 @@ import * as z from 'zod/mini';
 import { once } from '../inputs/once.ts';
 import { checkOptions, readBy, strict } from '../inputs/schemas.ts';
 import { AddressBlocks, parseAddress, readBlock } from '../limits/addresses.ts';
-import { readAddress, showBriefly } from './address.ts';
+import { shownBlock } from '../text/wording.ts';
+import { readAddress } from './address.ts';
 import type { GuardedRequest } from './guard/guard.ts';
 import { addressOf, ownForms } from './request.ts';
 
@@ -163,8 +164,7 @@ function faultOfProxies(list: unknown, blocks: string[]): string | undefined {
   for (const [index, text] of list.entries()) {
     const reading = readBlock(text);
     if (!reading.ok) {
-      const got = typeof text === 'string' ? showBriefly(text) : 'it';
-      return `proxies[${index}] must be ${BLOCK_RULE}; ${got} ${reading.fault}`;
+      return `proxies[${index}] must be ${BLOCK_RULE}; ${shownBlock(text)} ${reading.fault}`;
     }
     if (reading.text.endsWith('/0')) {
       return `proxies[${index}] must not hold all addresses: clients could then name any address as theirs`;
