@@ -61,7 +61,7 @@ export function readConfig(
 ): Readonly<Record<string, unknown>> {
   const content = parseJson(readText(path, '--config'), path, usageError);
   if (typeof content !== 'object' || content === null || Array.isArray(content)) {
-    throw usageError(`${path} must be a JSON object of settings, as {"port": 8787}`);
+    throw usageError(`${path} must be a JSON object of settings, such as {"port": 8787}`);
   }
   const members = Object.entries(asObject(content)).map(([name, value]) => {
     const kind = kinds.get(name);
@@ -86,7 +86,7 @@ function unknownMember(
     known === undefined
       ? 'the names are those of the flags: see tokenwright serve --help'
       : `did you mean "${known}"?`;
-  return usageError(`${path}: there is no setting ${quote(name)}; ${hint}`);
+  return usageError(`${path}: ${quote(name)} is not a setting; ${hint}`);
 }
 
 /** A member of a file of settings as a flag would give it. */
@@ -98,10 +98,10 @@ function givenIn(value: unknown, { flag }: Kind<unknown>, name: string): unknown
   }
   if (flag.multiple === true) {
     if (Array.isArray(value) && value.every(isText)) return value;
-    throw usageError(`${name} must be an array of texts`);
+    throw usageError(`${name} must be an array of strings, none of them empty`);
   }
   if (isText(value) || typeof value === 'number') return String(value);
-  throw usageError(`${name} must be a text or a number`);
+  throw usageError(`${name} must be a number, or a string that is not empty`);
 }
 
 function readText(path: string, setting: string): string {
@@ -109,6 +109,14 @@ function readText(path: string, setting: string): string {
     return readFileSync(path, 'utf8').replace(/^\ufeff/, '');
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
-    throw inputError(`the file ${quote(path)} of ${setting} cannot be read: ${code}`);
+    const reason = READ_FAULTS.get(code) ?? code;
+    throw inputError(`the file ${quote(path)} of ${setting} cannot be read: ${reason}`);
   }
 }
+
+const READ_FAULTS: ReadonlyMap<string, string> = new Map([
+  ['ENOENT', 'it does not exist'],
+  ['ENOTDIR', 'it does not exist'],
+  ['EISDIR', 'it is a folder'],
+  ['EACCES', 'this user may not read it'],
+]);

@@ -120,7 +120,7 @@ const SETTINGS = {
   config: {
     flag: '--config FILE',
     variable: 'TOKENWRIGHT_CONFIG',
-    help: 'a JSON object of these settings, by the names of their flags, as {"port": 8787, "catalog": ["openapi.json"]}. Flags and variables win over it',
+    help: 'a JSON object of these settings, by the names of their flags, such as {"port": 8787, "catalog": ["openapi.json"]}. Flags and variables win over it',
   },
   port: {
     flag: '--port NUMBER',

@@ -36,7 +36,7 @@ function readListFile(path: string, name: string): unknown {
     const { code = '' } = error as NodeJS.ErrnoException;
     if (!['ENOENT', 'ENOTDIR', 'ENAMETOOLONG'].includes(code)) throw error;
     throw inputError(
-      `${name} must be scopes separated by commas, as GET:shop.example/orders, a JSON file, or -; there is no file ${quote(path)}${isFileName(path) ? '' : likeness(path)}`,
+      `${name} must be scopes separated by commas, such as GET:shop.example/orders, a JSON file, or -; the file ${quote(path)} does not exist${isFileName(path) ? '' : likeness(path)}`,
     );
   }
 }
@@ -90,7 +90,7 @@ export async function asInput<Result>(read: () => Result | Promise<Result>): Pro
 /** @throws {CliError} naming the first few members that are not scopes */
 export function parseMembers(members: unknown, source: string): Scope[] {
   if (!Array.isArray(members)) {
-    throw inputError(`${source} must be a JSON array of scopes, as ["GET:shop.example/orders"]`);
+    throw inputError(`${source} must be a JSON array of scopes, such as ["GET:shop.example/orders"]`);
   }
   const readings = members.map((member: unknown) => safeParseScope(member));
   const faults = readings.flatMap((reading, index) =>

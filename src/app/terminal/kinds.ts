@@ -70,7 +70,7 @@ export const FOLDER: Kind<string> = kindOf('a folder; a URL belongs to --store',
   text.includes('://') ? undefined : text,
 );
 
-export const HEADER: Kind<string> = kindOf('the name of a header, as X-Real-IP', (text) =>
+export const HEADER: Kind<string> = kindOf('the name of a header, such as X-Real-IP', (text) =>
   /^[A-Za-z0-9-]{1,100}$/.test(text) ? text : undefined,
 );
 
@@ -83,7 +83,7 @@ export interface Place {
 
 /** A port, with or without a host. */
 export const PLACE: Kind<Place> = kindOf(
-  'a port from 0 to 65535, with or without a host, as 9464 or 0.0.0.0:9464',
+  'a port from 0 to 65535, with or without a host, such as 9464 or 0.0.0.0:9464',
   (text) => {
     const [, host, digits = ''] = /^(?:(\[[^\]]+\]|[^:\s]+):)?(\d{1,5})$/.exec(text) ?? [];
     const port = Number(digits);

@@ -105,7 +105,7 @@ describe('makeFolder', () => {
     'refuses a place that takes no folders: %s',
     (path) => {
       expect(() => makeFolder(path)).toThrow(
-        inputError(`--data (TOKENWRIGHT_DATA) ${path}: no folder can be made there`),
+        inputError(`--data (TOKENWRIGHT_DATA) ${path}: no folder can be created there`),
       );
     },
   );

@@ -147,7 +147,7 @@ describe('SIGHUP', () => {
     chmodSync(keys, 0o644);
     expect(await hangUp(service)).toContain('chmod 600');
     rmSync(keys);
-    expect(await hangUp(service)).toContain('there is no key file');
+    expect(await hangUp(service)).toContain('" does not exist: serve and tokenwright keys new');
     writeFileSync(keys, keysText, { mode: 0o600 });
     rmSync(account);
     expect(await hangUp(service)).toContain(`there is no ${account}; to get another account`);

@@ -94,7 +94,7 @@ describe('a variable with _FILE', () => {
       'TOKENWRIGHT_STORE and TOKENWRIGHT_STORE_FILE are both set: unset one of them',
     );
     expect(() => readSettings(['store'], {}, { TOKENWRIGHT_STORE_FILE: '/no/where' })).toThrow(
-      'the file "/no/where" of TOKENWRIGHT_STORE_FILE cannot be read: ENOENT',
+      'the file "/no/where" of TOKENWRIGHT_STORE_FILE cannot be read: it does not exist',
     );
     // An empty variable counts as absent.
     expect(readSettings(['store'], {}, { ...both, TOKENWRIGHT_STORE: '' }).store).toBe(
@@ -176,24 +176,24 @@ describe('the file of --config', () => {
 
     const made = await run(['migrate'], { TOKENWRIGHT_CONFIG });
 
-    expect(made.stdout).toContain(`SQLite in ${join(data, 'tokens.db')}: the file is made`);
+    expect(made.stdout).toContain(`SQLite in ${join(data, 'tokens.db')}: the file was created`);
     expect((await run(['doctor', '--config', TOKENWRIGHT_CONFIG])).code).toBe(0);
     expect((await run(['doctor'], { TOKENWRIGHT_CONFIG: '' })).code).toBe(1);
   });
 
   it.each([
-    [{ metrcs: true }, 'FILE: there is no setting "metrcs"; did you mean "metrics"?'],
-    [{ maxTtl: '90d' }, 'FILE: there is no setting "maxTtl"; did you mean "max-ttl"?'],
-    [{ quartz: 1 }, 'FILE: there is no setting "quartz"; the names are those of the flags'],
-    [{ config: 'b.json' }, 'FILE: there is no setting "config"'],
-    ['{"__proto__": {"port": 1}}', 'FILE: there is no setting "__proto__"'],
+    [{ metrcs: true }, 'FILE: "metrcs" is not a setting; did you mean "metrics"?'],
+    [{ maxTtl: '90d' }, 'FILE: "maxTtl" is not a setting; did you mean "max-ttl"?'],
+    [{ quartz: 1 }, 'FILE: "quartz" is not a setting; the names are those of the flags'],
+    [{ config: 'b.json' }, 'FILE: "config" is not a setting'],
+    ['{"__proto__": {"port": 1}}', 'FILE: "__proto__" is not a setting'],
     [{ metrics: 'true' }, '"metrics" in FILE must be true or false, without quotes'],
-    [{ catalog: 'a.json' }, '"catalog" in FILE must be an array of texts'],
-    [{ catalog: [1] }, '"catalog" in FILE must be an array of texts'],
-    [{ catalog: [''] }, '"catalog" in FILE must be an array of texts'],
-    [{ port: true }, '"port" in FILE must be a text or a number'],
-    [{ port: null }, '"port" in FILE must be a text or a number'],
-    [{ data: '' }, '"data" in FILE must be a text or a number'],
+    [{ catalog: 'a.json' }, '"catalog" in FILE must be an array of strings'],
+    [{ catalog: [1] }, '"catalog" in FILE must be an array of strings'],
+    [{ catalog: [''] }, '"catalog" in FILE must be an array of strings'],
+    [{ port: true }, '"port" in FILE must be a number, or a string that is not empty'],
+    [{ port: null }, '"port" in FILE must be a number, or a string that is not empty'],
+    [{ data: '' }, '"data" in FILE must be a number, or a string that is not empty'],
     [{ port: 65_536 }, '"port" in FILE must be a whole number from 0 to 65535'],
     [{ 'max-ttl': '366d' }, '"max-ttl" in FILE must be from 1s to 365d'],
     [{ account: ['canary'] }, '"account" in FILE must be user:password'],
@@ -206,9 +206,15 @@ describe('the file of --config', () => {
     expect(() => configured(content)).not.toThrow(/canary/);
   });
 
+  it('is refused if it is a folder', () => {
+    const read = () => readSettings(['port'], { config: newFolder() }, {});
+
+    expect(read).toThrow('of --config cannot be read: it is a folder');
+  });
+
   it('is refused if it is missing', () => {
     expect(() => readSettings(['port'], { config: '/no/where' }, {})).toThrow(
-      'the file "/no/where" of --config cannot be read: ENOENT',
+      'the file "/no/where" of --config cannot be read: it does not exist',
     );
   });
 });

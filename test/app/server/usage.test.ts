@@ -348,12 +348,12 @@ describe('the commands on a store', () => {
     const [tokens, usage] = ['tokens.db', 'usage.db'].map(
       (name) => `SQLite in ${join(data, name)}`,
     );
-    expect(made.text).toBe(`${tokens}: the file is made\n${usage}: the file is made`);
+    expect(made.text).toBe(`${tokens}: the file was created\n${usage}: the file was created`);
     expect(again.text).toBe(
       `${tokens}: the file was up to date already\n${usage}: the file was up to date already`,
     );
     expect(again.json).toMatchObject({ changed: false });
-    expect(without.text).toBe(`SQLite in ${join(off, 'tokens.db')}: the file is made`);
+    expect(without.text).toBe(`SQLite in ${join(off, 'tokens.db')}: the file was created`);
     expect(existsSync(join(off, 'usage.db'))).toBe(false);
   });
 });

@@ -27,11 +27,12 @@ export const CONTRACT = command({
 characters, and drops them at the end, also on Ctrl-C and SIGTERM. In Redis these are keys with such a
 prefix, and for SQLite a folder beside its files. It touches nothing else, so it can run on a database that
 is in use. The user of the database needs the right to create and drop tables. It takes up to a minute, or
-more over a slow network. If something cannot be dropped, it is named.
+more over a slow network. It names what it cannot drop.
 
 The report names no host, no user and no data: send it to us if your database is not in the table of
 docs/support.md.`,
   flags: {
+    config: STORE_FLAGS.config,
     store: STORE_FLAGS.store,
     data: STORE_FLAGS.data,
     only: {
@@ -126,7 +127,7 @@ class Interruption {
     this.#noted = { signal, number };
     this.#stopListening();
     this.#progress.end();
-    theLog().warn('interrupted: what was made is removed; another signal leaves it');
+    theLog().warn('interrupted: it drops what it has created; a second signal ends it without that');
   };
 
   #stopListening(): void {
@@ -151,11 +152,11 @@ function outcomeOf(report: ContractReport): Outcome {
   );
   const title = `${engine} keeps ${kept} promises (${driver}, ${runtime})`;
   const text = [title, ...broken, ...(findings.length > 0 ? [listFindings(findings)] : [])];
-  const found = findings.length === 0 ? 'nothing' : count(findings.length, 'problem');
+  const found = findings.length === 0 ? 'no problem' : count(findings.length, 'problem');
   return {
     text: text.join('\n\n'),
     json: report,
-    notes: `took ${Math.round(ms / 1000)} s; doctor finds ${found}`,
+    notes: `it took ${Math.round(ms / 1000)} s; doctor found ${found}`,
     isFailed: failed.length > 0,
   };
 }

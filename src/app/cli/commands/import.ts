@@ -181,7 +181,7 @@ export function readPermissionMap(path: string): PermissionMap {
   const map = readJson(path);
   if (!isObject(map) || Object.keys(map).length === 0) {
     throw inputError(
-      `${path} must be a JSON object, as {"orders:read":["GET:shop.example/orders"]}`,
+      `${path} must be a JSON object, such as {"orders:read":["GET:shop.example/orders"]}`,
     );
   }
   const entries = Object.entries(map).map(

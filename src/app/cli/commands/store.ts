@@ -94,7 +94,7 @@ const CLOCK_AHEAD =
   'nothing was removed: the clock of this machine is more than a day ahead of all that the store knows; set it, or add --trust-clock if it is right and nothing was issued lately';
 
 const FILE_STATES = {
-  made: 'is made',
+  made: 'was created',
   updated: 'is up to date now',
   current: 'was up to date already',
 } as const;
@@ -127,8 +127,8 @@ tables. If the service may not create tables there, run the SQL that --print pri
     },
     example: {
       call: 'migrate',
-      output: `SQLite in data/tokens.db: the file is made
-SQLite in data/usage.db: the file is made`,
+      output: `SQLite in data/tokens.db: the file was created
+SQLite in data/usage.db: the file was created`,
     },
     async run(_, { print, dialect: given, ...flags }) {
       const dialect = readFlag(DIALECT, 'dialect', given);

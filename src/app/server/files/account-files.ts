@@ -70,7 +70,7 @@ export async function renewFirstAccount(
 export function readAccountFile(path: string): FixedAccount[] {
   if (!existsSync(path)) {
     throw inputError(
-      `there is no file ${path}: correct --account-file (TOKENWRIGHT_ACCOUNTS_FILE)`,
+      `${path} does not exist: correct --account-file (TOKENWRIGHT_ACCOUNTS_FILE)`,
     );
   }
   const accounts = readFileSync(path, 'utf8')

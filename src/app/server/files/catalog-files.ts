@@ -112,7 +112,7 @@ function filesOf(path: string): string[] {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) {
     throw inputError(
-      `there is no file ${quote(path)}; a catalog is a JSON array of scopes, an OpenAPI document, or a folder of these`,
+      `${quote(path)} does not exist; a catalog is a JSON array of scopes, an OpenAPI document, or a folder of these`,
     );
   }
   // A pipe or a device might never end.

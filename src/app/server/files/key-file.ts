@@ -45,7 +45,7 @@ export function readKeys(path: string): KeyOptions[] {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) {
     const other = otherKeysHint(path);
     throw inputError(
-      `there is no key file ${quote(path)}: serve and tokenwright keys new create it in the data folder; for another place, give --data or --keys (TOKENWRIGHT_KEYS)${other === undefined ? '' : `; ${other}`}`,
+      `the key file ${quote(path)} does not exist: serve and tokenwright keys new create it in the data folder; for another place, give --data or --keys (TOKENWRIGHT_KEYS)${other === undefined ? '' : `; ${other}`}`,
     );
   }
   return asKeys(readJson(path), path);

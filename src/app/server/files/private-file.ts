@@ -63,7 +63,7 @@ const FOLDER_FAULTS: ReadonlyMap<string, string> = new Map([
   ['EROFS', NO_RIGHT],
   ['EEXIST', NO_FOLDER],
   ['ENOTDIR', NO_FOLDER],
-  ['ENOENT', 'no folder can be made there'],
+  ['ENOENT', 'no folder can be created there'],
 ]);
 
 /**

@@ -187,7 +187,7 @@ function checkExists(file: string): void {
     throw inputError(
       code === 'EACCES' || code === 'EPERM'
         ? `this user may not read ${file}: run this command as the user of the service`
-        : `there is no file ${file}: tokenwright migrate makes it, and so does serve; if you meant another store, name it by --data or --store`,
+        : `${file} does not exist: tokenwright migrate and serve make it; for another store, give --data or --store`,
     );
   }
 }

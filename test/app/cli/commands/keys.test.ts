@@ -93,7 +93,7 @@ describe('a key file', () => {
   ])('that is missing is reported by %s, with how to create it', async (call) => {
     const printed = await inFolder(`tokenwright ${call}`);
 
-    expect(printed).toContain('there is no key file "data/keys.json": ');
+    expect(printed).toContain('the key file "data/keys.json" does not exist: ');
     expect(printed).toContain('serve and tokenwright keys new create it in the data folder');
     expect(printed).toContain('give --data or --keys (TOKENWRIGHT_KEYS)');
     expect(printed).not.toContain(elsewhere);

@@ -354,9 +354,9 @@ describe('scopes minimize', () => {
     [`${GET},`, 'scope 2: ', 'it is empty'],
     ['a:b/c,a:b/c,a:b/c,a:b/c,a:b/c', '; and 2 more'],
     ['GET:shop.example/a b', 'scope 1: ', 'has a space'],
-    ['nowhere.json', 'must be scopes separated by commas', 'no file "nowhere.json"'],
-    ['GET/shop.example', 'no file "GET/shop.example"'],
-    ['./GET:shop.example/orders', 'no file'],
+    ['nowhere.json', 'must be scopes separated by commas', '"nowhere.json" does not exist'],
+    ['GET/shop.example', '"GET/shop.example" does not exist'],
+    ['./GET:shop.example/orders', 'does not exist'],
   ])('refuses the list %s', async (list, ...messages) => {
     const outcome = outcomeOf(['scopes', 'minimize', list]);
 
@@ -367,7 +367,7 @@ describe('scopes minimize', () => {
   it('refuses a very long list without repeating all of it', async () => {
     const outcome = outcomeOf(['scopes', 'minimize', 'x'.repeat(5000)]);
 
-    await expect(outcome).rejects.toThrow(`no file "${'x'.repeat(100)}..."`);
+    await expect(outcome).rejects.toThrow(`the file "${'x'.repeat(100)}..." does not exist`);
     await expect(outcome).rejects.not.toThrow(/\n/);
   });
 
@@ -449,13 +449,13 @@ describe('the commands', () => {
     [['catalog', 'canary', '--help'], 2, 'after catalog'],
     [['scopes', 'minimize', GET, '--canary=canary'], 2, "Unknown option '--canary'; see"],
     [['scopes', 'expand', GET, '--catalog'], 2, '--catalog'],
-    [['scopes', 'minimize', '/nowhere/at-all.json'], 1, 'there is no file'],
-    [['scopes', 'minimize', 'scopes.json'], 1, 'there is no file "scopes.json"\n'],
+    [['scopes', 'minimize', '/nowhere/at-all.json'], 1, 'does not exist'],
+    [['scopes', 'minimize', 'scopes.json'], 1, 'the file "scopes.json" does not exist\n'],
     [['scopes', 'minimize', 'openid'], 1, 'this looks like an OAuth scope'],
     [['scopes', 'minimize', 'read:orders'], 1, 'such as GET:shop.example/orders\n'],
     [['scopes', 'minimize', 'https://a.example/b'], 1, 'such as GET:a.example/b\n'],
     [['scopes', 'minimize', 'get:a.example/b'], 1, 'did you mean "GET:a.example/b"?\n'],
-    [['scopes', 'expand', GET, '--catalog', '/nowhere\n/at-all.json'], 1, 'there is no file'],
+    [['scopes', 'expand', GET, '--catalog', '/nowhere\n/at-all.json'], 1, 'does not exist'],
     [['scopes', 'minimize', `tw_1k1${'a'.repeat(55)}`], 1, '"tw_1k1aaaaaa…"'],
   ])('called with %j fail with a one-line error', async (words, code, message) => {
     const ended = await run(words);

@@ -400,7 +400,7 @@ describe('tokenwright serve', () => {
     expect(existsSync(join(data, 'keys.json'))).toBe(false);
     const absent = await run(['serve', '--data', data, '--keys', join(data, 'none.json')]);
     expect(absent).toMatchObject({ code: 1, stdout: '' });
-    expect(absent.stderr).toContain('there is no key file');
+    expect(absent.stderr).toContain('" does not exist: serve and tokenwright keys new');
   });
 
   it('reads its settings from the environment, and flags override them', async () => {
@@ -460,7 +460,7 @@ describe('tokenwright serve', () => {
       2,
       '--domain (TOKENWRIGHT_DOMAIN)',
     ],
-    [['--account-file', '/nowhere/at-all'], 1, 'there is no file /nowhere/at-all: correct'],
+    [['--account-file', '/nowhere/at-all'], 1, '/nowhere/at-all does not exist: correct'],
     [['--introspection', 'canary'], 2, '--introspection (TOKENWRIGHT_INTROSPECTION) must be'],
     [['--granularity', 'canary'], 2, 'must be operation or prefix'],
     [['--path-tokens', 'canary'], 2, 'must be any or id-only'],
@@ -471,7 +471,7 @@ describe('tokenwright serve', () => {
     [
       ['--catalog', '/nowhere/at-all.json'],
       1,
-      'there is no file "/nowhere/at-all.json"; a catalog is',
+      '"/nowhere/at-all.json" does not exist; a catalog is',
     ],
     [['--host', '192.0.2.1'], 1, '--host must be a name or an address of this machine'],
     [['--host', 'no.host.invalid'], 1, '--host must be a name or an address of this machine'],

@@ -170,9 +170,9 @@ describe('migrate of an SQLite file', () => {
     const mode = statSync(file).mode & 0o777;
     const again = await outcomeOf(migrate);
 
-    expect(absent.stderr).toContain(`no file ${file}: tokenwright migrate makes it, and so does`);
+    expect(absent.stderr).toContain(`${file} does not exist: tokenwright migrate and serve make it`);
     expect(made.code).toBe(0);
-    expect(made.stdout).toMatch(`SQLite in ${file}: the file is made\n`);
+    expect(made.stdout).toMatch(`SQLite in ${file}: the file was created\n`);
     expect([mode, statSync(data).mode & 0o777]).toEqual([0o600, 0o700]);
     expect(again.text).toMatch(`SQLite in ${file}: the file was up to date already\n`);
     expect(again.json).toEqual({ store: `SQLite in ${file}`, changed: false });
@@ -343,7 +343,7 @@ describe('doctor', () => {
     const found = await run(['doctor', '--data', data]);
 
     expect(absent).toMatchObject({ code: 1, stdout: '' });
-    expect(absent.stderr).toMatch(/there is no file .*tokens\.db/);
+    expect(absent.stderr).toMatch(/tokens\.db does not exist/);
     expect(found).toMatchObject({ code: 0, stdout: '' });
     expect(found.stderr).toContain(`nothing found in SQLite in ${data}`);
   });
@@ -530,7 +530,7 @@ describe('purge', () => {
     [['--older-than', '90w'], '--older-than must be a number with its unit'],
     [['--before', 'yesterday'], '--before must be like 2027-01-31'],
     [['--older-than', '1d', '--limit', '0'], '--limit must be a whole number from 1 to 1000000'],
-    [['--older-than', '1d'], 'there is no file'],
+    [['--older-than', '1d'], 'does not exist'],
   ])('refuses %j', async (flags, message) => {
     await expect(outcomeOf(['purge', '--data', newFolder(), ...flags])).rejects.toThrow(message);
   });
@@ -582,11 +582,11 @@ describe('commands on a store', () => {
     ['serve', ['--store', url, '--tables', 'can ary'], 1, 'tables must be a name'],
     ['serve', ['--tables', 'canary'], 2, '--tables (TOKENWRIGHT_TABLES) needs --store'],
     ['serve', ['--data', url], 2, '--data (TOKENWRIGHT_DATA) must be a folder'],
-    ['serve', ['--catalog', url], 1, 'there is no file'],
+    ['serve', ['--catalog', url], 1, 'does not exist'],
     ['migrate', [`--stroe=${url}`], 2, "Unknown option '--stroe'; did you mean --store?"],
     ['migrate', [url], 2, 'Unexpected argument; see tokenwright migrate --help'],
     ['purge', ['--store', url, '--older-than', '1d'], 1, 'PostgreSQL at 127.0.0.1:1/acme cannot'],
-    ['token', ['list', '--store', url, '--account', 'a'], 1, 'there is no key file'],
+    ['token', ['list', '--store', url, '--account', 'a'], 1, 'keys.json" does not exist'],
     ['doctor', ['--store'], 2, 'argument missing'],
     ['serve', ['--max-stale-ms', '60001'], 2, 'must be a whole number from 0 to 60000'],
     ['serve', ['--max-stale-ms', '-1'], 2, 'must be a whole number from 0 to 60000'],

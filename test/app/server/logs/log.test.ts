@@ -369,7 +369,7 @@ describe('tokenwright serve', () => {
       {
         level: 'fatal',
         time: expect.any(String),
-        msg: expect.stringContaining('there is no key file'),
+        msg: expect.stringContaining('" does not exist: serve and tokenwright keys new'),
       },
     ]);
   });
@@ -384,7 +384,7 @@ describe('tokenwright serve', () => {
     expect(await service.stop()).toMatchObject({ code: 0, stdout: service.greeting, stderr: '' });
     const failed = await run(['serve', '--log', 'off', '--keys', '/nowhere', ...ACCOUNT]);
     expect(failed).toMatchObject({ code: 1, stdout: '' });
-    expect(failed.stderr).toContain('there is no key file');
+    expect(failed.stderr).toContain('" does not exist: serve and tokenwright keys new');
   });
 
   it('logs no requests by default', async () => {
