@@ -161,11 +161,15 @@ function outcomeOf(report: ContractReport): Outcome {
   };
 }
 
+/** Replaces the message of the store, which names the rights that serve needs. */
+const FORBIDDEN =
+  'this user may not create and drop tables (in Redis: write keys) whose names begin with tokenwright_contract_: grant that, or give another user';
+
 /** Names the store and the reason, if there is one. */
 function couldNotRun(error: unknown, name: string): unknown {
   if (error instanceof CliError) return new CliError(error.message, 2);
-  const message = describeError(error);
   const { reason } = (isTokenError(error) && error.details) || {};
+  const message = reason === 'forbidden' ? FORBIDDEN : describeError(error);
   if (reason === undefined) return new CliError(message, 2);
   return new CliError(`${name}: ${message} (${reason})`, 2);
 }
