@@ -7,7 +7,7 @@ import * as mysql from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
 import { isInstalled, type Server, startServer } from '../servers.ts';
 import { CREATED, newRecord } from '../stores/support.ts';
-import { SCOPE, codeOf, refusalOf } from '../support.ts';
+import { codeOf, refusalOf, SCOPE } from '../support.ts';
 
 const need = { scope: SCOPE };
 const account = 'acme';

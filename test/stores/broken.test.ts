@@ -20,9 +20,9 @@ import { RedisTokenStore } from '../../src/stores/redis/index.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import type { Token } from '../../src/token/record.ts';
 import { freePort, isInstalled, startServer } from '../servers.ts';
+import { refusalOf } from '../support.ts';
 import { newName } from './database-hosts.ts';
 import { newFile } from './sqlite/handles.ts';
-import { refusalOf } from '../support.ts';
 
 const urls = inject('servers');
 

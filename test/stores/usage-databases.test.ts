@@ -7,7 +7,7 @@ import { generateKey, MemoryTokenStore, TokenService, type UsageStore } from '..
 import type { UsageDelta } from '../../src/ports/usage-store.ts';
 import { usageContract } from '../../src/testing/index.ts';
 import type { TokenId } from '../../src/token/record.ts';
-import { SCOPE, codeOf, refusalOf } from '../support.ts';
+import { codeOf, refusalOf, SCOPE } from '../support.ts';
 import { type DatabaseHost, type HostSettings, newTables, SQL_ENGINES } from './database-hosts.ts';
 import type { StorePlace } from './engines.ts';
 

@@ -90,7 +90,9 @@ export async function asInput<Result>(read: () => Result | Promise<Result>): Pro
 /** @throws {CliError} naming the first few members that are not scopes */
 export function parseMembers(members: unknown, source: string): Scope[] {
   if (!Array.isArray(members)) {
-    throw inputError(`${source} must be a JSON array of scopes, such as ["GET:shop.example/orders"]`);
+    throw inputError(
+      `${source} must be a JSON array of scopes, such as ["GET:shop.example/orders"]`,
+    );
   }
   const readings = members.map((member: unknown) => safeParseScope(member));
   const faults = readings.flatMap((reading, index) =>

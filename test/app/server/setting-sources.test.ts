@@ -9,7 +9,7 @@ import {
   settingFacts,
   VARIABLES,
 } from '../../../src/app/server/settings.ts';
-import { newFolder, run } from '../cli/support.ts';
+import { ALL_COMMANDS, newFolder, run } from '../cli/support.ts';
 
 /** A file with this text, in a new folder. */
 function fileWith(text: string, name = 'file'): string {
@@ -180,6 +180,13 @@ describe('the file of --config', () => {
     expect((await run(['doctor', '--config', TOKENWRIGHT_CONFIG])).code).toBe(0);
     expect((await run(['doctor'], { TOKENWRIGHT_CONFIG: '' })).code).toBe(1);
   });
+
+  it.each(ALL_COMMANDS.filter(({ help }) => /^ *--(?:store|data) /m.test(help)))(
+    'is named by a flag of each command that uses the store or the data folder: $name',
+    ({ help }) => {
+      expect(help).toContain('--config FILE');
+    },
+  );
 
   it.each([
     [{ metrcs: true }, 'FILE: "metrcs" is not a setting; did you mean "metrics"?'],

@@ -31,11 +31,11 @@ import {
 } from '../../../src/token/record.ts';
 import { revoked } from '../../../src/token/revoked.ts';
 import { freePort, type Server, startServer } from '../../servers.ts';
+import { codeOf, refusalOf } from '../../support.ts';
 import { type Child, startChild } from '../child.ts';
 import { CONTRARY_OPTIONS } from '../database-hosts.ts';
 import { type DatabaseProxy, startDatabaseProxy } from '../database-proxy.ts';
 import { purgeByFastClock, TOKENS } from '../fast-clock.ts';
-import { codeOf, refusalOf } from '../../support.ts';
 import { CREATED, newRecord } from '../support.ts';
 
 const url = inject('servers').mariadb;

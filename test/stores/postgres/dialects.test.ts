@@ -5,8 +5,8 @@ import { migrate, migrationSql, PostgresTokenStore } from '../../../src/stores/p
 import { readTables } from '../../../src/stores/postgres/schema.ts';
 import { missingIn, type Shape } from '../../../src/stores/postgres/shape.ts';
 import type { TokenRecord } from '../../../src/token/record.ts';
-import { newName } from '../database-hosts.ts';
 import { refusalOf } from '../../support.ts';
+import { newName } from '../database-hosts.ts';
 import { newRecord } from '../support.ts';
 
 const url = inject('servers').postgres;

@@ -15,8 +15,8 @@ import { storeContract } from '../../../src/testing/index.ts';
 import { LISTED_STATES, type TokenId, type TokenRecord } from '../../../src/token/record.ts';
 import { revoked } from '../../../src/token/revoked.ts';
 import { freePort, type Server, startServer } from '../../servers.ts';
-import { type DatabaseProxy, startDatabaseProxy } from '../database-proxy.ts';
 import { refusalOf } from '../../support.ts';
+import { type DatabaseProxy, startDatabaseProxy } from '../database-proxy.ts';
 import { CREATED, newRecord } from '../support.ts';
 import { COUNT, ENDED, PRUNE, PURGE, VERBS, WRITES } from '../verbs.ts';
 

@@ -2,8 +2,8 @@ import type { Pool } from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { migrate, PostgresTokenStore } from '../../../src/stores/postgres/index.ts';
 import { isInstalled, type Server, type ServerOptions, startServer } from '../../servers.ts';
-import { testContracts } from '../contracts.ts';
 import { refusalOf } from '../../support.ts';
+import { testContracts } from '../contracts.ts';
 import { CREATED, newRecord } from '../support.ts';
 import { emptied, poolTo } from './pools.ts';
 

@@ -15,7 +15,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { generateKey, type TokenEvent, TokenService } from '../../../src/index.ts';
 import { SqliteTokenStore } from '../../../src/stores/sqlite/index.ts';
 import { revoked } from '../../../src/token/revoked.ts';
-import { SCOPE, refusalOf } from '../../support.ts';
+import { refusalOf, SCOPE } from '../../support.ts';
 import { CREATED, newRecord } from '../support.ts';
 import { DRIVERS, newFile, opened } from './handles.ts';
 

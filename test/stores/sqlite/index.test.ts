@@ -9,9 +9,9 @@ import { storeContract } from '../../../src/testing/index.ts';
 import { nextTurn } from '../../../src/time/deadline.ts';
 import type { TokenRecord } from '../../../src/token/record.ts';
 import { revoked } from '../../../src/token/revoked.ts';
+import { refusalOf } from '../../support.ts';
 import { type Child, runTogether, startChild } from '../child.ts';
 import { longList, longListCases, longRecord } from '../long-lists.ts';
-import { refusalOf } from '../../support.ts';
 import { CREATED, newRecord } from '../support.ts';
 import { BetterSqlite3, DRIVERS, type Handle, newFile, opened } from './handles.ts';
 

@@ -127,7 +127,9 @@ class Interruption {
     this.#noted = { signal, number };
     this.#stopListening();
     this.#progress.end();
-    theLog().warn('interrupted: it drops what it has created; a second signal ends it without that');
+    theLog().warn(
+      'interrupted: it drops what it has created; a second signal ends it without that',
+    );
   };
 
   #stopListening(): void {

@@ -191,7 +191,12 @@ its own clock.`,
       const before = readBefore(flags, systemClock.now());
       const limit = readFlag(LIMIT, 'limit', flags.limit);
       const target = storeTarget(readSettings(STORE_SETTINGS, flags));
-      const asked = { before, limit, isClockTrusted: flags['trust-clock'] === true, yes: flags.yes };
+      const asked = {
+        before,
+        limit,
+        isClockTrusted: flags['trust-clock'] === true,
+        yes: flags.yes,
+      };
       const use = flags['dry-run'] === true ? countEnded : purge;
       return withStore(target, (opened) => use(opened, asked, target.name));
     },

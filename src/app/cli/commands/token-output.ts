@@ -1,8 +1,8 @@
 import type { WireAdvice, WireExplanation, WireToken, WireUsage } from '../../../http/wire.ts';
 import { OTHER_SCOPES } from '../../../ports/usage-store.ts';
 import type { ScopeDiff } from '../../../scope/index.ts';
-import type { ValueFault } from '../../../token/record.ts';
 import { count } from '../../../text/wording.ts';
+import type { ValueFault } from '../../../token/record.ts';
 import { columns, diffLines, labeled, printable, table, wrap } from '../../terminal/layout.ts';
 import type { Listing, TokenClient, Verification, WrittenNeed } from '../account/client.ts';
 import type { Outcome } from '../command.ts';
@@ -198,7 +198,8 @@ const VERDICT_REASONS: Readonly<Record<string, string>> = {
 /** Explains why a text is not a value. A command always has one, and never an empty one. */
 const VALUE_FAULTS: Readonly<Record<string, string>> = {
   begins_with_bearer: 'this is the whole header: give only what follows "Bearer "',
-  is_id: 'this is the id of a token, which opens nothing: give the value that issue or rotate printed',
+  is_id:
+    'this is the id of a token, which opens nothing: give the value that issue or rotate printed',
   other_prefix:
     'the value has another prefix than --prefix (TOKENWRIGHT_PREFIX), so it belongs elsewhere',
   unknown_key:

@@ -69,9 +69,7 @@ export async function renewFirstAccount(
  */
 export function readAccountFile(path: string): FixedAccount[] {
   if (!existsSync(path)) {
-    throw inputError(
-      `${path} does not exist: correct --account-file (TOKENWRIGHT_ACCOUNTS_FILE)`,
-    );
+    throw inputError(`${path} does not exist: correct --account-file (TOKENWRIGHT_ACCOUNTS_FILE)`);
   }
   const accounts = readFileSync(path, 'utf8')
     .replace(/^\ufeff/, '')

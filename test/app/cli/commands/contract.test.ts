@@ -127,7 +127,9 @@ describe('store contract that cannot run', () => {
     const { code, stdout, stderr } = await prove('postgres', reader, '--json');
 
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toMatch(/^tokenwright: PostgreSQL at .*: this user may not create and drop tables/);
+    expect(stderr).toMatch(
+      /^tokenwright: PostgreSQL at .*: this user may not create and drop tables/,
+    );
     expect(stderr).toMatch(/\(forbidden\)\n$/);
     expect(await tablesOf(url)).toEqual([]);
   });

@@ -170,7 +170,9 @@ describe('migrate of an SQLite file', () => {
     const mode = statSync(file).mode & 0o777;
     const again = await outcomeOf(migrate);
 
-    expect(absent.stderr).toContain(`${file} does not exist: tokenwright migrate and serve make it`);
+    expect(absent.stderr).toContain(
+      `${file} does not exist: tokenwright migrate and serve make it`,
+    );
     expect(made.code).toBe(0);
     expect(made.stdout).toMatch(`SQLite in ${file}: the file was created\n`);
     expect([mode, statSync(data).mode & 0o777]).toEqual([0o600, 0o700]);

@@ -408,7 +408,10 @@ describe('token verify', () => {
       ['GET', 'https://shop.example?x', '--root-name', 'orders'],
       'allowed  GET shop.example /orders',
     ],
-    [['GET', 'https://shop.example/orders/../x'], 'path_dot_segment: the path contains a segment of'],
+    [
+      ['GET', 'https://shop.example/orders/../x'],
+      'path_dot_segment: the path contains a segment of',
+    ],
     [['POST', 'https://shop.example/orders'], 'enough   POST:shop.example/orders'],
     [['--scope', ORDERS], `allowed  ${ORDERS}\nby       ${ORDERS}\n`],
     [['--scope', '*:*/*'], 'enough   *:*/*'],
@@ -453,22 +456,27 @@ describe('token verify', () => {
       'mistyped or forged',
     ],
     ['half a value', ({ value }) => value.slice(0, 30), 'other_form', 'complete'],
-  ])('on a store says why %s is malformed, and with --url does not', async (_, make, detail, words) => {
-    const { token, flags } = await withToken();
-    const { ask } = await served();
-    const value = make(token);
+  ])(
+    'on a store says why %s is malformed, and with --url does not',
+    async (_, make, detail, words) => {
+      const { token, flags } = await withToken();
+      const { ask } = await served();
+      const value = make(token);
 
-    const local = await outcomeOf([...VERIFY_ORDERS, ...flags, `--token=${value}`]);
+      const local = await outcomeOf([...VERIFY_ORDERS, ...flags, `--token=${value}`]);
 
-    expect(local.json).toEqual({ ok: false, reason: 'malformed', detail });
-    expect(local.text).toMatch(/^refused {2}.*\nreason {3}malformed: not a value of this service\n/);
-    expect(local.text).toContain(`\ndetail   ${detail}: `);
-    expect(local.text.replaceAll(/\s+/g, ' ')).toContain(words);
-    expect(local.text).not.toContain(token.value.slice(-20));
-    const remote = await ask([...VERIFY_ORDERS.slice(1), `--token=${value}`], 'rs');
-    expect(remote.json).toEqual({ ok: false, reason: 'inactive' });
-    expect(remote.text).not.toMatch(/detail|malformed/);
-  });
+      expect(local.json).toEqual({ ok: false, reason: 'malformed', detail });
+      expect(local.text).toMatch(
+        /^refused {2}.*\nreason {3}malformed: not a value of this service\n/,
+      );
+      expect(local.text).toContain(`\ndetail   ${detail}: `);
+      expect(local.text.replaceAll(/\s+/g, ' ')).toContain(words);
+      expect(local.text).not.toContain(token.value.slice(-20));
+      const remote = await ask([...VERIFY_ORDERS.slice(1), `--token=${value}`], 'rs');
+      expect(remote.json).toEqual({ ok: false, reason: 'inactive' });
+      expect(remote.text).not.toMatch(/detail|malformed/);
+    },
+  );
 
   it('works with verifier keys, which cannot issue tokens', async () => {
     const { token, flags, data } = await withToken();
