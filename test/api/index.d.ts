@@ -536,7 +536,7 @@ export interface TokenStore {
   prune(query: PruneQuery): Promise<number | PurgedRecords>;
   hasReached?(instant: Date, before?: Date): Promise<boolean>;
   scan?(query: ScanQuery): Promise<ScannedRecords>;
-  watch?(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
+  watch?(onChange: (ids: readonly TokenId[] | 'all') => void, onTrouble?: (failure: TokenError | undefined) => void): Promise<Unsubscribe>;
   doctor?(options?: DoctorOptions): Promise<StoreFinding[]>;
   readonly local?: boolean;
   in?(connection: object): TokenStore;

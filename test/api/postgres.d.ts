@@ -1,6 +1,6 @@
 // What tokenwright/postgres declares, as published. Written by: npm run api
 
-import type { CountQuery, EngineStore, LeaseStore, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenId, TokenRecord, Unsubscribe, UsageStore } from 'tokenwright';
+import type { CountQuery, EngineStore, LeaseStore, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenError, TokenId, TokenRecord, Unsubscribe, UsageStore } from 'tokenwright';
 import type { Scratch } from 'tokenwright/testing';
 
 export interface MigrationOptions {
@@ -41,7 +41,7 @@ export declare class PostgresTokenStore implements EngineStore {
   purge({ now, minAgeMs, limit }: PurgeQuery): Promise<PurgedRecords>;
   prune({ now, limit, ...holder }: PruneQuery): Promise<PurgedRecords>;
   hasReached(instant: Date): Promise<boolean>;
-  watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
+  watch(onChange: (ids: readonly TokenId[] | 'all') => void, onTrouble?: (failure: TokenError | undefined) => void): Promise<Unsubscribe>;
   doctor(): Promise<StoreFinding[]>;
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 // What tokenwright/redis declares, as published. Written by: npm run api
 
-import type { CountQuery, DoctorOptions, EngineStore, LeaseStore, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenId, TokenRecord, Unsubscribe, UsageStore } from 'tokenwright';
+import type { CountQuery, DoctorOptions, EngineStore, LeaseStore, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenError, TokenId, TokenRecord, Unsubscribe, UsageStore } from 'tokenwright';
 import type { Scratch } from 'tokenwright/testing';
 
 export type RedisClient = IoredisClient | IoredisCluster | NodeRedisClient | NodeRedisCluster;
@@ -38,7 +38,7 @@ export declare class RedisTokenStore implements EngineStore {
   purge(query: PurgeQuery): Promise<PurgedRecords>;
   prune(query: PruneQuery): Promise<PurgedRecords>;
   hasReached(instant: Date): Promise<boolean>;
-  watch(onChange: (ids: readonly TokenId[] | 'all') => void): Promise<Unsubscribe>;
+  watch(onChange: (ids: readonly TokenId[] | 'all') => void, onTrouble?: (failure: TokenError | undefined) => void): Promise<Unsubscribe>;
   doctor(options?: DoctorOptions): Promise<StoreFinding[]>;
   close(): Promise<void>;
 }
