@@ -178,7 +178,7 @@ const STORE_REASONS: Readonly<Record<StoreReason, string>> = {
   schema_newer:
     'a later version of tokenwright has written this, and this version cannot read it; upgrade tokenwright',
   forbidden:
-    'the database does not let this user do it; grant SELECT, INSERT, UPDATE and DELETE on the tables of tokenwright; migrate also needs CREATE and ALTER',
+    'the database does not let this user do it; grant SELECT, INSERT, UPDATE and DELETE on the tables of tokenwright; migrate also needs the right to create and alter them, or an administrator runs the SQL that tokenwright migrate --print shows',
   credentials: 'the database refuses the user name or the password; check both',
   no_database:
     'the database does not exist, or none is selected; create it, or give the name of another one',

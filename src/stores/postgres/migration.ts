@@ -158,10 +158,10 @@ function foreignTable({ name, kind }: { readonly name: string; readonly kind: Ta
 function migrationError(error: unknown, { name, kind }: Table): TokenError {
   if (isTokenError(error)) return error;
   const state = sqlStateOf(error);
-  if (state === '42501' || state === '3F000') {
+  if (state === '3F000') {
     return new TokenError(
       'invalid_options',
-      `the table ${name} cannot be created or brought up to date: its schema is not there, or the role may not create in it or does not own the table; have an administrator run the statements of migrationSql(), which tokenwright migrate --print shows, or give the role these rights`,
+      `the table ${name} cannot be created, because its schema does not exist: create the schema, or choose another`,
     );
   }
   if (state === '55P03') {

@@ -208,8 +208,8 @@ function named(
   { name }: StoreTarget,
   findings: readonly StoreFinding[],
 ): StoreOutage {
-  // A database that cannot have the tables lacks them, which would send people back to migrate.
-  const isRefused = details?.['reason'] === 'unsupported';
+  // Where the tables cannot be made they are missing, too, which would send people back to migrate.
+  const isRefused = ['unsupported', 'forbidden'].includes(String(details?.['reason']));
   const schema = isRefused ? undefined : findings.find(({ code }) => code.startsWith('schema_'));
   return new StoreOutage(`${name}: ${schema === undefined ? message : messageOf(schema)}`);
 }
