@@ -149,6 +149,7 @@ export type StoreReason =
   | 'schema_newer'
   | 'forbidden'
   | 'credentials'
+  | 'tls'
   | 'no_database'
   | 'pooler'
   | 'prepared_full'
@@ -180,6 +181,7 @@ const STORE_REASONS: Readonly<Record<StoreReason, string>> = {
   forbidden:
     'the database does not let this user do it; grant SELECT, INSERT, UPDATE and DELETE on the tables of tokenwright; migrate also needs the right to create and alter them, or an administrator runs the SQL that tokenwright migrate --print shows',
   credentials: 'the database refuses the user name or the password; check both',
+  tls: 'the database and its client do not agree on TLS: one of them has none, or the certificate is not trusted; correct the TLS options of the client, or give it the certificate of the authority',
   no_database:
     'the database does not exist, or none is selected; create it, or give the name of another one',
   pooler:

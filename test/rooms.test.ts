@@ -83,7 +83,7 @@ const INNER_DOORS: readonly RegExp[] = [
   // The commands for operators look into keys, values and stored records.
   /^(?:ports\/usage-store|records\/steps|token\/(?:id|record|revoked)|values\/(?:format|keys|value))\.ts$/,
   // Failures of a store are told in the words of the library, and metrics tell the version of the schema.
-  /^(?:errors|ports\/outage-log|stores\/(?:redis\/layout|sqlite\/schema))\.ts$/,
+  /^(?:errors|ports\/outage-log|stores\/(?:redis\/layout|shared\/reasons|sqlite\/schema))\.ts$/,
   // The data folder is made as the store makes its own.
   /^stores\/sqlite\/folder\.ts$/,
 ];

@@ -312,7 +312,7 @@ export interface StoreFinding {
   readonly part?: 'usage' | 'leases';
 }
 
-export type StoreReason = 'unreachable' | 'timeout' | 'busy' | 'schema_missing' | 'schema_older' | 'schema_newer' | 'forbidden' | 'credentials' | 'no_database' | 'pooler' | 'prepared_full' | 'encoding' | 'full' | 'standby' | 'file_replaced' | 'not_opened' | 'closed' | 'transaction_failed' | 'unsupported' | 'foreign_request' | 'unknown';
+export type StoreReason = 'unreachable' | 'timeout' | 'busy' | 'schema_missing' | 'schema_older' | 'schema_newer' | 'forbidden' | 'credentials' | 'tls' | 'no_database' | 'pooler' | 'prepared_full' | 'encoding' | 'full' | 'standby' | 'file_replaced' | 'not_opened' | 'closed' | 'transaction_failed' | 'unsupported' | 'foreign_request' | 'unknown';
 
 export interface Token {
   readonly id: TokenId;

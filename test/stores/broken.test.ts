@@ -19,6 +19,7 @@ import * as postgres from '../../src/stores/postgres/index.ts';
 import { RedisTokenStore } from '../../src/stores/redis/index.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import type { Token } from '../../src/token/record.ts';
+import { tlsPort } from '../certificate.ts';
 import { freePort, isInstalled, startServer } from '../servers.ts';
 import { refusalOf } from '../support.ts';
 import { newName } from './database-hosts.ts';
@@ -277,6 +278,16 @@ expectReasons('PostgreSQL', urls.postgres === undefined, onPostgres, [
     make: ({ again }) => again({ options: '-c default_transaction_read_only=on' }),
     call: CALLS.issue,
   },
+  { state: 'a server without TLS', reason: 'tls', make: ({ again }) => again({ ssl: true }) },
+  {
+    state: 'a certificate that nobody trusts',
+    reason: 'tls',
+    make: async ({ again }) =>
+      again({
+        connectionString: `postgres://x@127.0.0.1:${await tlsPort(newFile())}/x`,
+        ssl: true,
+      }),
+  },
   {
     state: 'a server that is down',
     reason: 'unreachable',
@@ -487,6 +498,7 @@ expectReasons('MariaDB', urls.mariadb === undefined, onMariadb, [
     },
     call: CALLS.issue,
   },
+  { state: 'a server without TLS', reason: 'tls', make: ({ again }) => again({ ssl: {} }) },
   {
     state: 'a server that is down',
     reason: 'unreachable',

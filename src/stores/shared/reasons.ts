@@ -21,6 +21,11 @@ const NETWORK = new Set<unknown>([
   'CONNECTION_ENDED',
 ]);
 
+/** Codes for certificates, as Node and OpenSSL give them, and of mysql2. The message is one of pg. */
+const TLS_CODE =
+  /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOSTNAME_MISMATCH|ERR_TLS_|ERR_SSL_|HANDSHAKE_(?:NO_)?SSL_)/;
+const TLS_MESSAGE = /^The server does not support SSL connections/;
+
 /** What Cloudflare Workers say when a request uses a connection that another one has opened. */
 const FOREIGN_REQUEST = /on behalf of a different request/;
 
@@ -33,6 +38,7 @@ export function reasonOfConnection(error: unknown): StoreReason | undefined {
   const { code } = error as { readonly code?: unknown };
   if (NETWORK.has(code)) return 'unreachable';
   if (code === 'ETIMEDOUT' || code === 'CONNECT_TIMEOUT') return 'timeout';
+  if (TLS_CODE.test(String(code)) || TLS_MESSAGE.test(error.message)) return 'tls';
   if (FOREIGN_REQUEST.test(error.message)) return 'foreign_request';
   return inner === undefined ? undefined : reasonOfConnection(inner);
 }

@@ -1,9 +1,10 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { type Agent, request } from 'node:https';
 import { text } from 'node:stream/consumers';
+import { makeCertificate } from '../../certificate.ts';
 import { freePort } from '../../servers.ts';
 import { newFolder } from '../cli/support.ts';
 import { HAS_NGINX, replaceAll, startNginx } from './nginx.ts';
@@ -84,13 +85,8 @@ function deployed(file: string, nodes: readonly [number, number], changes: Chang
 /** A folder with a certificate that signs itself, and a free port. */
 async function newPlace() {
   const folder = newFolder();
-  const file = `${folder}/tokens.example`;
-  execFileSync('openssl', [
-    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
-    ...['-subj', '/CN=tokens.example', '-addext', 'subjectAltName=DNS:tokens.example'],
-    ...['-keyout', `${file}.key`, '-out', `${file}.pem`],
-  ]);
-  return { folder, port: await freePort(), ca: readFileSync(`${file}.pem`, 'utf8') };
+  const { cert } = makeCertificate(`${folder}/tokens.example`, 'tokens.example');
+  return { folder, port: await freePort(), ca: cert };
 }
 
 async function startCaddy(folder: string, config: string): Promise<ChildProcess> {

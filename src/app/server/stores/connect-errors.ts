@@ -1,3 +1,5 @@
+import { reasonOfConnection } from '../../../stores/shared/reasons.ts';
+
 /** The message of ioredis for a connection that the server closed. */
 export const IOREDIS_CLOSED = 'Connection is closed.';
 
@@ -17,6 +19,8 @@ const HUNG_UP = 'it hangs up: another kind of server may listen there, or it wan
 const NO_ROUTE = 'no way leads to this host: look at the network, and at the host in the URL';
 const REFUSED_SETTING =
   'a pooler such as PgBouncer refuses statement_timeout: set ignore_startup_parameters = extra_float_digits,statement_timeout in it';
+const NOT_TRUSTED =
+  'its certificate is not trusted, has expired, or is for another host: give the file of its authority in NODE_EXTRA_CA_CERTS, or correct the host in the URL';
 const NO_TLS = 'it speaks no TLS: correct the URL, or turn TLS on in the server';
 
 /** The fault and its fix, by the code of a driver's error or by the beginning of its message. */
@@ -80,6 +84,7 @@ const PERMANENT: ReadonlySet<string> = new Set([
   NO_RIGHT,
   NOT_FROM_HERE,
   NO_TLS,
+  NOT_TRUSTED,
   REFUSED_SETTING,
 ]);
 
@@ -93,6 +98,7 @@ const UNKNOWN_REASON = 'it is down, does not answer, or wants TLS otherwise than
 /** Explains why a connection failed, never with the text of the driver. */
 export function connectReason(error: unknown): string {
   const code = codeOf(error);
+  if (!CONNECT_REASONS.has(code) && reasonOfConnection(error) === 'tls') return NOT_TRUSTED;
   return CONNECT_REASONS.get(code) ?? (code === '' ? UNKNOWN_REASON : `it says ${code}`);
 }
 

@@ -7,6 +7,7 @@ import { describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import { storeTarget, withStore } from '../../../../src/app/server/stores/open.ts';
 import { isTokenError, type StoreReason, storeUnavailable } from '../../../../src/errors.ts';
 import { MemoryTokenStore } from '../../../../src/stores/memory/index.ts';
+import { tlsPort } from '../../../certificate.ts';
 import { isInstalled, startServer } from '../../../servers.ts';
 import { listen, newFolder } from '../../cli/support.ts';
 
@@ -231,6 +232,15 @@ describe('open', () => {
       reasons.push(await expectReason(`${scheme}://ada:canary@127.0.0.1:${port}/0`, reason));
     }
     expect(new Set(reasons).size).toBe(12);
+  });
+
+  it('reports a certificate that nobody trusts', async () => {
+    const port = await tlsPort(`${newFolder()}/db`);
+
+    await expectReason(
+      `postgres://ada:canary@127.0.0.1:${port}/0?sslmode=verify-full`,
+      'its certificate is not trusted, has expired, or is for another host: give the file',
+    );
   });
 
   it('reports that a server hangs up', async () => {
