@@ -444,7 +444,8 @@ function longListsIn(value: unknown): Lists | undefined {
   let lists: Lists | undefined;
   for (const member of MEMBERS_WITH_SCOPES) {
     const list = Object.getOwnPropertyDescriptor(value, member)?.value;
-    if (!Array.isArray(list) || isProxy()(list)) continue;
+    // A revoked proxy even throws if it is asked whether it is a list.
+    if (typeof list !== 'object' || isProxy()(list) || !Array.isArray(list)) continue;
     if (isLong(list) && list.length <= MAX_SCOPES) lists = [...(lists ?? []), [member, list]];
   }
   return lists;

@@ -145,7 +145,16 @@ function hintFor(given: unknown): string {
   if (typeof given === 'string') {
     return /[\s,]/.test(given) ? '; got a text: split it' : '; got a text: put it into a list';
   }
-  return given instanceof Set ? '; got a Set: give [...set]' : '';
+  return isSet(given) ? '; got a Set: give [...set]' : '';
+}
+
+/** A proxy that throws is none. */
+function isSet(value: unknown): boolean {
+  try {
+    return value instanceof Set;
+  } catch {
+    return false;
+  }
 }
 
 /** The members of an array, at most one more than allowed; none of a hostile or other value. */

@@ -3,6 +3,7 @@ import { isTokenError } from '../../src/errors.ts';
 import { TokenService } from '../../src/service.ts';
 import { MemoryTokenStore } from '../../src/stores/memory/index.ts';
 import { isRecord } from '../../src/token/record.ts';
+import { revoked } from '../scope/support.ts';
 import { K1, recordOf, refusalOf, SCOPE, setUp } from '../support.ts';
 
 /** The error of a hostile argument. It must never reach the caller. */
@@ -67,6 +68,7 @@ describe('an argument that throws when it is read', () => {
     ['issue', (t) => t.issue(hostile())],
     ['issue with a getter', (t) => t.issue(getter('account'))],
     ['issue of scopes', (t) => t.issue({ account: 'a', scopes: hostile([]) })],
+    ['issue of revoked scopes', (t) => t.issue({ account: 'a', scopes: revoked([]) as never })],
     ['issue of a scope', (t) => t.issue({ account: 'a', scopes: [hostile()] })],
     ['issue with metadata', (t) => t.issue({ account: 'a', scopes: [SCOPE], metadata: hostile() })],
     ['issue for an account', (t) => t.issue({ account: hostile(), scopes: [SCOPE] })],

@@ -192,7 +192,7 @@ ada,${digest},*:shop.example/*,,
     const { code, stderr } = await run(flags, {}, linesOf(rowOf(1)));
 
     expect(code).toBe(1);
-    expect(stderr).toContain('tokenwright migrate makes it');
+    expect(stderr).toContain('tokenwright migrate and serve make it');
   });
 
   it('refuses a JSON array, and accepts empty input', async () => {
