@@ -148,7 +148,7 @@ function hintFor(given: unknown): string {
   return isSet(given) ? '; got a Set: give [...set]' : '';
 }
 
-/** A proxy that throws is none. */
+/** A proxy that throws is not one. */
 function isSet(value: unknown): boolean {
   try {
     return value instanceof Set;
