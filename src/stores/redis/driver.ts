@@ -48,8 +48,16 @@ export class Trouble {
   static readonly #ofClients = new WeakMap<object, Trouble>();
   error: unknown;
 
-  /** Listens once for each client, over which a host may open many stores. */
-  static of(client: { on(event: string, listener: (error: unknown) => void): unknown }): Trouble {
+  /**
+   * Listens once for each client, over which a host may open many stores.
+   *
+   * @param ready the events by which it says that it can be used. A client of one server is connected before its
+   * password is checked, so that `connect` says little
+   */
+  static of(
+    client: { on(event: string, listener: (error: unknown) => void): unknown },
+    ready: readonly string[] = ['ready'],
+  ): Trouble {
     const known = Trouble.#ofClients.get(client);
     if (known !== undefined) return known;
     const trouble = new Trouble();
@@ -58,7 +66,7 @@ export class Trouble {
       // ioredis has tried each server of a cluster.
       trouble.error = (error as { readonly lastNodeError?: unknown }).lastNodeError ?? error;
     });
-    for (const event of ['connect', 'ready']) client.on(event, () => (trouble.error = undefined));
+    for (const event of ready) client.on(event, () => (trouble.error = undefined));
     return trouble;
   }
 }

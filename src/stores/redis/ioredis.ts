@@ -106,7 +106,7 @@ export class IoredisClusterDriver implements Driver {
       );
     }
     this.#cluster = cluster;
-    this.trouble = Trouble.of(cluster);
+    this.trouble = Trouble.of(cluster, ['connect', 'ready']);
   }
 
   get state(): Driver['state'] {

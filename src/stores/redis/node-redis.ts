@@ -172,7 +172,7 @@ export class NodeRedisClusterDriver implements Driver {
 
   constructor(cluster: NodeRedisCluster) {
     this.#cluster = cluster;
-    this.trouble = Trouble.of(cluster);
+    this.trouble = Trouble.of(cluster, ['connect', 'ready']);
   }
 
   get state(): Driver['state'] {
