@@ -8,6 +8,7 @@ import { describeError } from '../../terminal/error-message.ts';
 import { CliError } from '../../terminal/errors.ts';
 import { choice, readFlag } from '../../terminal/kinds.ts';
 import { indent, listFindings, paragraphs, wrap } from '../../terminal/layout.ts';
+import { ENDINGS, endBy } from '../../terminal/signals.ts';
 import { command, type Outcome } from '../command.ts';
 import { type Progress, progressOn } from '../progress.ts';
 import { STORE_FLAGS } from './store-flags.ts';
@@ -107,8 +108,6 @@ function watched(
   };
 }
 
-const ENDINGS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-
 /** Holds the first signal back until all is removed. The second one ends the process immediately. */
 class Interruption {
   readonly #progress: Progress;
@@ -139,10 +138,7 @@ class Interruption {
   /** Ends the process if a signal has come. */
   end(): void {
     this.#stopListening();
-    if (this.#noted === undefined) return;
-    process.kill(process.pid, this.#noted.signal);
-    // The first process of a container ignores it.
-    if (process.pid === 1) process.exit(128 + this.#noted.number);
+    if (this.#noted !== undefined) endBy(this.#noted.signal, this.#noted.number);
   }
 }
 

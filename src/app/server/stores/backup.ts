@@ -3,6 +3,7 @@ import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync } from '
 import { dirname, join, resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { inputError } from '../../terminal/errors.ts';
+import { ENDINGS, endBy } from '../../terminal/signals.ts';
 import { draftOf, fsyncPath, notWritten, OWNER_ONLY } from '../files/private-file.ts';
 
 /** A file of a store, and its name in a backup. */
@@ -91,8 +92,6 @@ copy.close();
 parentPort.postMessage({ check, count });
 `;
 
-const ENDINGS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-
 /** Removes a draft before a signal ends the process. Returns what removes it now. */
 function removeWhenEnded(draft: string): () => void {
   const finish = () => {
@@ -101,10 +100,7 @@ function removeWhenEnded(draft: string): () => void {
   };
   const end = (signal: NodeJS.Signals, number: number) => {
     finish();
-    // Not by exit alone, which would wait for the thread.
-    process.kill(process.pid, signal);
-    // The first process of a container ignores it.
-    if (process.pid === 1) process.exit(128 + number);
+    endBy(signal, number);
   };
   for (const signal of ENDINGS) process.on(signal, end);
   return finish;
