@@ -3,16 +3,11 @@ import {
   driverOf,
   dropAll,
   SCRATCH_DEADLINE_MS,
-  type ScratchPlace,
+  type ScratchTables,
 } from '../shared/scratch.ts';
 import { type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
 import { type Table, tableStateOf } from './migration.ts';
 import { readTables } from './schema.ts';
-
-/** New tables, and how they are emptied. */
-export interface ScratchTables extends ScratchPlace {
-  empty(): Promise<void>;
-}
 
 /**
  * Creates tables of a name that nothing has. Not by `migrate`, which also takes over tables that exist.

@@ -4,16 +4,11 @@ import {
   driverOf,
   dropAll,
   SCRATCH_DEADLINE_MS,
-  type ScratchPlace,
+  type ScratchTables,
 } from '../shared/scratch.ts';
 import { type PostgresPool, readPool, sqlStateOf, unavailable } from './client.ts';
 import { readTables, sinceSql } from './schema.ts';
 import { dialectOf, type Table } from './shape.ts';
-
-/** New tables, and how they are emptied. */
-export interface ScratchTables extends ScratchPlace {
-  empty(): Promise<void>;
-}
 
 /**
  * Creates tables of a name that nothing has. Not by `migrate`, which would also take over tables that exist.

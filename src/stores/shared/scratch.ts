@@ -11,6 +11,11 @@ export interface ScratchPlace extends Pick<Scratch, 'engine' | 'driver' | 'drop'
   readonly name: string;
 }
 
+/** New tables, and how they are emptied. */
+export interface ScratchTables extends ScratchPlace {
+  empty(): Promise<void>;
+}
+
 /** For a statement that creates, empties or removes tables. */
 export const SCRATCH_DEADLINE_MS = 20_000;
 
