@@ -27,8 +27,9 @@ export interface MigrationSqlOptions extends MigrationOptions {
  * right to create.
  *
  * @throws {TokenError} `store_unavailable`, also in a database that is neither UTF8 nor SQL_ASCII (`encoding`),
- * in Aurora DSQL, and for a table that Citus has distributed (`unsupported`); `invalid_options` when the role
- * may not create them, when another table has one of their names, or when they were made by a newer version
+ * in Aurora DSQL, and for a table that Citus has distributed (`unsupported`), and when the role may not create
+ * them (`forbidden`); `invalid_options` when their schema does not exist, when another table has one of their
+ * names, or when they were made by a newer version
  * @example
  * await migrate(pool, { tables: 'auth.acme' });
  */
