@@ -111,6 +111,9 @@ export const MAX_PURGED = 1_000_000;
 /** The largest `cache.maxStaleMs`, in milliseconds. */
 export const MAX_STALE_MS = 60_000;
 
+/** How long to wait before listening for changes again, in milliseconds, if reports of them get lost on the way. */
+export const DEAF_RETRY_MS = 60_000;
+
 /** Tokens in the cache, unless the host sets `cache.maxEntries`. */
 export const DEFAULT_CACHE_ENTRIES = 10_000;
 

@@ -282,6 +282,11 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: invalidOptions,
     },
     {
+      what: 'pause before a store is asked again to report changes, if its reports get lost on the way',
+      limit: '{DEAF_RETRY_MS}',
+      beyond: 'caches notice changes after `maxStaleMs`',
+    },
+    {
       what: '`cache.maxEntries`',
       limit: '{DEFAULT_CACHE_ENTRIES} tokens; 1 to {MAX_CACHE_ENTRIES}',
       beyond: 'the token that was read longest ago is evicted; often `cache.maxBytes` comes first',

@@ -1,3 +1,4 @@
+import { DEAF_RETRY_MS } from '../bounds.ts';
 import { isTokenError, type StoreFailure, storeFailure } from '../errors.ts';
 import type { StoreHealth } from '../ports/store-health.ts';
 import type { Unsubscribe } from '../ports/token-store.ts';
@@ -27,8 +28,6 @@ export interface CacheLimits {
 }
 
 const WATCH_RETRY_MS = 1000;
-/** For a store that answers, and whose reports get lost on the way. */
-const DEAF_RETRY_MS = 60_000;
 
 /**
  * Reads records by id. Reads in one turn of the event loop go to the store as one batch, and an id

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { isTokenError, storeUnavailable, TokenError } from '../../errors.ts';
+import { DEAF_RETRY_MS } from '../../bounds.ts';
+import { storeUnavailable, TokenError } from '../../errors.ts';
 import { nextTurn, withDeadline } from '../../time/deadline.ts';
 import { idleDelay, performance } from '../../time/timers.ts';
-import type { TokenId } from '../../token/record.ts';
+import { isDeafness, type Reports } from '../shared/watch.ts';
 import type { PostgresClient, PostgresNotification, Session } from './client.ts';
 import { idsIn, notify } from './hints.ts';
 
@@ -12,16 +13,9 @@ const FIRST_NOTES = 3;
 const NOTE_PAUSE_MS = 30_000;
 /** How long a notification may be under way after its commit. */
 const HEARING_MS = 1000;
-const DEAF_RETRY_MS = 60_000;
 const PING_PAUSE_MS = 1000;
 const FIRST_RETRY_MS = 50;
 const MAX_RETRY_MS = 1000;
-
-/** What a listener calls: see `watch` of a `TokenStore`. They must not throw. */
-interface Reports {
-  readonly onChange: (ids: readonly TokenId[] | 'all') => void;
-  readonly onTrouble: (failure: TokenError | undefined) => void;
-}
 
 /**
  * Listens for changes on one connection, and takes another one when that is lost. A pooler in transaction mode
@@ -179,8 +173,4 @@ export async function isDeaf(session: Session, channel: string): Promise<boolean
   } finally {
     listener.end();
   }
-}
-
-function isDeafness(error: unknown): error is TokenError {
-  return isTokenError(error) && error.details?.['reason'] === 'pooler';
 }

@@ -1,16 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { DeadlineError, isTokenError, storeUnavailable, type TokenError } from '../../errors.ts';
+import { DEAF_RETRY_MS } from '../../bounds.ts';
+import { DeadlineError, storeUnavailable, type TokenError } from '../../errors.ts';
 import { notify } from '../../events.ts';
 import { withDeadline } from '../../time/deadline.ts';
 import { clearInterval, idleDelay, performance, setInterval } from '../../time/timers.ts';
 import type { TokenId } from '../../token/record.ts';
+import { isDeafness, type Reports } from '../shared/watch.ts';
 import { type Driver, ignore } from './driver.ts';
-
-/** What a listener calls: see `watch` of a `TokenStore`. */
-interface Reports {
-  readonly onChange: (ids: readonly TokenId[] | 'all') => void;
-  readonly onTrouble: (failure: TokenError | undefined) => void;
-}
 
 const ECHO_MS = 1000;
 /** How many echoes may be missing before a new subscription counts as deaf. */
@@ -19,7 +15,6 @@ const SILENCE_MS = 2500;
 const OPEN_MS = 2000;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1000;
-const DEAF_PAUSE_MS = 60_000;
 
 /**
  * Listens for changes on a connection of its own, and opens another when that is lost.
@@ -153,9 +148,8 @@ export class ChangeListener {
         if (this.#isStopped) return;
         return this.#report('all');
       } catch (error) {
-        const isDeaf = isTokenError(error) && error.details?.['reason'] === 'pooler';
-        if (isDeaf) this.#reportTrouble(error);
-        pause = isDeaf ? DEAF_PAUSE_MS : Math.min(2 * pause, LONGEST_PAUSE_MS);
+        if (isDeafness(error)) this.#reportTrouble(error);
+        pause = isDeafness(error) ? DEAF_RETRY_MS : Math.min(2 * pause, LONGEST_PAUSE_MS);
       }
     }
   }
