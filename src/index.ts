@@ -47,6 +47,7 @@ export type {
   UsageStore,
   UsageTotals,
 } from './ports/usage-store.ts';
+export { describeScopes, type HeldPermission, type ScopeDescription } from './scope/describe.ts';
 export { TokenService } from './service.ts';
 export { MemoryTokenStore } from './stores/memory/index.ts';
 export { type Clock, systemClock } from './time/clock.ts';

@@ -1,6 +1,7 @@
 import { getOrMake } from '../scope/collections.ts';
 import { isMethodName } from '../scope/grammar.ts';
-import type { OpenApiOperation } from './entries.ts';
+import { plainText } from '../scope/words.ts';
+import type { DescribedTag, OpenApiOperation } from './entries.ts';
 import { isObject, member } from './json.ts';
 import { quote, type Result } from './problems.ts';
 import {
@@ -10,7 +11,7 @@ import {
   type Nodes,
   References,
 } from './references.ts';
-import { derivePath, readXScope, variantsOf } from './scope-path.ts';
+import { derivePath, parameterNames, readXScope, variantsOf } from './scope-path.ts';
 import { Servers } from './servers.ts';
 
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace', 'query'];
@@ -50,7 +51,7 @@ const PATH_ITEM: NodeKind = {
 };
 const OPERATION: NodeKind = {
   name: 'an operation',
-  members: ['x-scope', 'servers', 'deprecated', 'operationId', 'parameters'],
+  members: ['x-scope', 'servers', 'deprecated', 'operationId', 'parameters', 'summary', 'tags'],
 };
 
 /** Whether an unknown member of a path item may be meant as an operation. */
@@ -68,6 +69,9 @@ export async function* operationsOf(
   const references = new References(context);
   const servers = new Servers(context, references);
   const parameters = new Parameters(references);
+  // Few tags and names of parameters come again and again, and a catalog keeps them.
+  const texts = new Map<string, string>();
+  const shared = (text: string): string => getOrMake(texts, text, () => text);
   for (const [path, node] of await pathsOf(context, references)) {
     const itemLocation = `${name}, path ${quote(path)}`;
     const item = await references.members(node, itemLocation, PATH_ITEM);
@@ -78,30 +82,59 @@ export async function* operationsOf(
       if (found.length === 0 && settings.skip) problems.add(location, 'has no server that is read');
       // An operation without a server takes as long as one with a server.
       budget.spend('operations', location, Math.max(1, found.length));
-      const id = operation.get('operationId')?.value;
-      const about = {
-        document: index,
-        method,
-        path,
-        ...(typeof id === 'string' && { operationId: id }),
-        deprecated: operation.get('deprecated')?.value === true,
-      };
+      const about = { document: index, method, path, ...wordsOf(operation, item, shared) };
       const xScope = operation.get('x-scope')?.value;
       const pattern = await parameters.patternsOf(operation, item);
-      const scopePaths = (base: string) =>
+      const pathsAt = (base: string): readonly ScopePath[] =>
         xScope === undefined
-          ? variantsOf(path).map((one) => derivePath(base, one, pattern, settings))
-          : [readXScope(xScope)];
+          ? variantsOf(path).map((one) => ({
+              read: derivePath(base, one, pattern, settings),
+              names: parameterNames(base + one, pattern),
+            }))
+          : [{ read: readXScope(xScope), names: parameterNames(String(xScope), pattern) }];
       // Servers mostly share their base path.
-      const byBase = new Map<string, readonly Result<string>[]>();
+      const byBase = new Map<string, readonly ScopePath[]>();
       for (const { host, base } of found) {
-        for (const read of getOrMake(byBase, base, () => scopePaths(base))) {
-          if (read.ok) yield [`${method}:${host}/${read.value}`, about];
-          else problems.add(location, read.problem);
+        for (const { read, names } of getOrMake(byBase, base, () => pathsAt(base))) {
+          if (!read.ok) problems.add(location, read.problem);
+          else {
+            // The path may end before a template.
+            const segments = names.slice(0, read.value.split('{}').length - 1).map(shared);
+            const named = segments.length > 0 && { segments };
+            yield [`${method}:${host}/${read.value}`, { ...about, ...named }];
+          }
         }
       }
     }
   }
+}
+
+/** The path of a scope, and the names of the parameters of the path that it was made of. */
+interface ScopePath {
+  readonly read: Result<string>;
+  readonly names: readonly string[];
+}
+
+/** What people call an operation. A path item may have a summary for all of its operations. */
+function wordsOf(operation: Nodes, item: Nodes, shared: (text: string) => string) {
+  const textOf = (name: string, nodes = operation) => plainText(nodes.get(name)?.value);
+  const tags = operation.get('tags')?.value;
+  const tag = Array.isArray(tags) ? plainText(tags[0]) : undefined;
+  return {
+    operationId: textOf('operationId'),
+    summary: textOf('summary') ?? textOf('summary', item),
+    tag: tag && shared(tag),
+    deprecated: operation.get('deprecated')?.value === true,
+  };
+}
+
+/** The tags that a document describes, in its order. */
+export function tagsOf(root: unknown): readonly DescribedTag[] {
+  const tags = member(root, 'tags');
+  return (Array.isArray(tags) ? tags : []).flatMap((value) => {
+    const tag = plainText(member(value, 'name'));
+    return tag === undefined ? [] : { tag, description: plainText(member(value, 'description')) };
+  });
 }
 
 async function pathsOf(

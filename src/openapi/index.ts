@@ -3,7 +3,7 @@ import { isScopeError } from '../inputs/scope-refusals.ts';
 import type { ScopeCatalog } from '../scope/catalog.ts';
 import { type CatalogDiff, diffCatalogs, type TokenScopes } from '../scope/diff.ts';
 import type { Scope } from '../scope/grammar.ts';
-import { operationsOf } from './document.ts';
+import { operationsOf, tagsOf } from './document.ts';
 import { Entries, type OpenApiReading } from './entries.ts';
 import { Files, fileNameOf, readDocument, resolveRoot } from './files.ts';
 import { member } from './json.ts';
@@ -144,6 +144,7 @@ async function readAll(documents: unknown, options: OpenApiOptions): Promise<Ope
       problems.addForDocument(name, read.problem);
       continue;
     }
+    entries.describe(index, tagsOf(root));
     const context = { ...shared, name, source: read.value, version: openApiVersionOf(root) };
     for await (const [scope, operation] of operationsOf(context, index)) {
       entries.add(scope, operation);

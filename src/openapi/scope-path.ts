@@ -48,6 +48,23 @@ export function derivePath(
 }
 
 /**
+ * The names of the parameters of a path, one for each segment that holds some: `['owner', 'repo']`, or
+ * `['year-month']` of `/{year}-{month}`.
+ */
+export function parameterNames(
+  path: string,
+  pattern: (name: string) => string | undefined,
+): readonly string[] {
+  const named = path.replaceAll(/\{[^{}]*\}/g, (template) => {
+    const read = readTemplate(template, pattern);
+    const [name = ''] = /[\w.-]+/.exec(template) ?? [];
+    return read.ok ? read.value.replaceAll(ONE, `{${name}}`) : template;
+  });
+  const segments = named.split('/').filter((segment) => segment.includes('{'));
+  return segments.map((segment) => segment.replaceAll(/[{}]/g, ''));
+}
+
+/**
  * The paths that a path of a document stands for: without its query and fragment, in which variants
  * of one operation differ, and also without a last segment that is optional, such as `{id?}`.
  */

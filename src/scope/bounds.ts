@@ -44,3 +44,6 @@ export const MAX_REMEMBERED_SCOPE_LENGTH = 256;
 
 /** Probes of a compiled set for one question, before it goes over to bit vectors. */
 export const MAX_PROBES = 1024;
+
+/** Characters of a summary, a tag or another word about an endpoint; longer ones are cut. */
+export const MAX_WORDS_LENGTH = 200;

@@ -1,6 +1,6 @@
 import { meet } from './algebra.ts';
 import { MAX_NAMED_SCOPES, MAX_PATH_LENGTH, MAX_SCOPE_LENGTH, MAX_SCOPES } from './bounds.ts';
-import { describeRefused, type RefusedScope, ScopeError } from './errors.ts';
+import { describeRefused, type RefusedScope, ScopeError, type ScopeErrorCode } from './errors.ts';
 import { parseScope, type Scope, safeParseScope, toScope } from './grammar.ts';
 import { type LintFinding, lint } from './lint.ts';
 import { parsingScopes, readMembers, scopesRequired, toList, tooManyScopes } from './list.ts';
@@ -17,6 +17,18 @@ import {
 import { EntryRoutes, foldEntries } from './routes.ts';
 import { ScopeSet } from './set.ts';
 import { atOnce, inSteps, type Steps } from './steps.ts';
+import {
+  type EndpointWords,
+  type Permission,
+  type PermissionOption,
+  type Resource,
+  readEntry,
+  readPermission,
+  resourcesOf,
+  type ScopeWords,
+  type WordedScope,
+  type WordsByScope,
+} from './words.ts';
 
 /** The result of {@link ScopeCatalog.expand}. */
 export interface Expansion {
@@ -34,6 +46,20 @@ export interface CatalogOptions {
    * token must cover both. `catalogFromOpenApi` takes it from the document. @default none
    */
   readonly withSlash?: Iterable<Scope | string> | undefined;
+  /** The permissions that people choose from. @default one for each tag of each host */
+  readonly permissions?: Iterable<PermissionOption> | undefined;
+  /**
+   * A catalog with the same entries and more or fewer, such as the one of all accounts. Takes over what it
+   * knows of them: the words, the permissions and `withSlash`. @default none
+   */
+  readonly base?: ScopeCatalog | undefined;
+}
+
+/** What a catalog knows beside its entries. */
+interface Facts {
+  readonly withSlash?: readonly string[] | undefined;
+  readonly permissions?: readonly Resource[] | undefined;
+  readonly words?: WordsByScope | undefined;
 }
 
 /**
@@ -50,15 +76,16 @@ export class ScopeCatalog implements Iterable<Scope> {
   readonly #entries: readonly Scope[];
   readonly #lookup: ScopeLookup;
   #builtIndex: OverlapIndex | undefined;
-  readonly #withSlash: readonly string[];
   /** Absent for the scopes of a token, which read no requests. */
   readonly #routes: EntryRoutes | undefined;
+  readonly #facts: Facts;
+  #permissions: readonly Permission[] | undefined;
 
-  private constructor(entries: Iterable<Scope>, withSlash?: ScopeSet) {
+  private constructor(entries: Iterable<Scope>, facts?: Facts) {
     this.#entries = [...entries];
     this.#lookup = new ScopeLookup(this.#entries);
-    this.#withSlash = withSlash?.toArray() ?? [];
-    this.#routes = withSlash && this.#makeRoutes();
+    this.#facts = facts ?? {};
+    this.#routes = facts && this.#makeRoutes();
   }
 
   /**
@@ -70,16 +97,41 @@ export class ScopeCatalog implements Iterable<Scope> {
    * @example
    * ScopeCatalog.from(['GET:shop.example/*']); // throws catalog_not_concrete
    */
-  static from(scopes: Iterable<Scope | string>, options: CatalogOptions = {}): ScopeCatalog {
-    const withSlash = withSlashOf(options);
-    if (ScopeCatalog.#is(scopes) && withSlash === undefined) return scopes;
-    const { read, refused } = atOnce(readMembers(toList(scopes), safeParseScope, isConcrete));
-    if (refused.length === 0) return ScopeCatalog.#make(ScopeSet.from(read), withSlash);
-    throw new ScopeError(
+  static from(
+    scopes: Iterable<Scope | string | WordedScope>,
+    options: CatalogOptions = {},
+  ): ScopeCatalog {
+    const { withSlash, permissions, base = scopes } = readOptions(options);
+    const known: Facts = ScopeCatalog.#is(base) ? base.#facts : {};
+    if (ScopeCatalog.#is(scopes) && base === scopes && !withSlash && !permissions) return scopes;
+    const members = toList<unknown>(scopes).map(readEntry);
+    const words = new Map<string, EndpointWords | EndpointWords[]>();
+    const isEntry = (scope: Scope, index: number) => {
+      const own = members[index]?.words;
+      const text = scope.toString();
+      if (own) words.set(text, words.has(text) ? [words.get(text) ?? [], own].flat() : own);
+      return isConcrete(scope);
+    };
+    const given = members.map(({ scope }) => scope);
+    const { read, refused } = atOnce(readMembers(given, safeParseScope, isEntry));
+    refuse(
       'catalog_not_concrete',
-      `an entry of a catalog names one method, one domain and a path, unlike ${describeRefused(refused)}`,
-      { refused },
+      'an entry of a catalog names one method, one domain and a path',
+      refused,
     );
+    const entries = ScopeSet.from(read);
+    const texts = new Set(entries.toArray());
+    const unknown = (withSlash ?? []).filter((scope) => !texts.has(scope));
+    refuse(
+      'scope_unmatched',
+      'withSlash names entries of the catalog',
+      unknown.map((scope) => ({ scope })),
+    );
+    return new ScopeCatalog(entries, {
+      withSlash: withSlash ?? known.withSlash?.filter((scope) => texts.has(scope)),
+      permissions: permissions ?? known.permissions,
+      words: words.size > 0 ? new Map([...(known.words ?? []), ...words]) : known.words,
+    });
   }
 
   /**
@@ -89,18 +141,6 @@ export class ScopeCatalog implements Iterable<Scope> {
    */
   static ofHeld(scopes: Iterable<Scope | string>): ScopeCatalog {
     return new ScopeCatalog(ScopeSet.from(scopes));
-  }
-
-  static #make(entries: ScopeSet, withSlash: CatalogOptions['withSlash'] = []): ScopeCatalog {
-    const slashed = ScopeSet.from(withSlash);
-    const texts = new Set(entries.toArray());
-    const refused = slashed.toArray().filter((scope) => !texts.has(scope));
-    if (refused.length === 0) return new ScopeCatalog(entries, slashed);
-    throw new ScopeError(
-      'scope_unmatched',
-      `withSlash names entries of the catalog, unlike ${describeRefused(refused.map((scope) => ({ scope })))}`,
-      { refused: refused.map((scope) => ({ scope })) },
-    );
   }
 
   /** The number of entries. */
@@ -113,7 +153,56 @@ export class ScopeCatalog implements Iterable<Scope> {
    * option of the same name of {@link ScopeCatalog.from}, when you make a catalog of this one.
    */
   get withSlash(): readonly string[] {
-    return this.#withSlash;
+    return this.#facts.withSlash ?? [];
+  }
+
+  /**
+   * The words of an entry; `undefined` if there are none, or no such entry.
+   *
+   * @throws {ScopeError} when a text is not a scope
+   * @example
+   * const entries = [{ scope: 'GET:shop.example/orders', summary: 'List orders' }];
+   * ScopeCatalog.from(entries).words('GET:shop.example/orders')?.summary; // 'List orders'
+   */
+  words(scope: Scope | string): ScopeWords | undefined {
+    const found = this.#facts.words?.get(toScope(scope).toString());
+    const operations = [found ?? []].flat();
+    return found && { ...operations[0], operations };
+  }
+
+  /**
+   * The scopes by resource, for people who choose *read* or *write* instead of endpoints: those of the
+   * option `permissions`, by default one for each tag of each host, in which entries with GET and HEAD are
+   * those that read. Entries without a tag are under the first literal segment of their path.
+   *
+   * @throws {ScopeError} `too_many_scopes` when a wildcard of the option stands for more than 4096 entries
+   * @example
+   * const orders = { tag: 'orders' };
+   * ScopeCatalog.from([
+   *   { scope: 'GET:shop.example/orders', ...orders },
+   *   { scope: 'POST:shop.example/orders', ...orders },
+   * ]).permissions();
+   * // [{ tag: 'orders', domain: 'shop.example', read: ['GET:…'], write: ['GET:…', 'POST:…'] }]
+   */
+  permissions(): readonly Permission[] {
+    if (this.#permissions !== undefined) return this.#permissions;
+    const { words, permissions } = this.#facts;
+    const operations = () =>
+      this.#entries.flatMap((scope) =>
+        [words?.get(scope.toString()) ?? {}].flat().map(({ tag }) => ({ scope, tag })),
+      );
+    // One by one: a resource may have more entries than a token can hold.
+    const known = (scopes: readonly Scope[]) => {
+      const found = scopes.filter((scope) => this.knows(scope));
+      return [...new Set(found.flatMap((scope) => this.expand([scope]).granted))].sort();
+    };
+    this.#permissions = (permissions ?? resourcesOf(operations())).flatMap(
+      ({ read, write, ...about }) => {
+        const all = known([...read, ...write]);
+        return all.length > 0 ? { ...about, read: known(read), write: all } : [];
+      },
+    );
+    return this.#permissions;
   }
 
   /**
@@ -250,7 +339,7 @@ export class ScopeCatalog implements Iterable<Scope> {
     return this.#entries[Symbol.iterator]();
   }
 
-  static #is(value: Iterable<Scope | string>): value is ScopeCatalog {
+  static #is(value: unknown): value is ScopeCatalog {
     return typeof value === 'object' && value !== null && #entries in value;
   }
 
@@ -288,7 +377,7 @@ export class ScopeCatalog implements Iterable<Scope> {
 
   #makeRoutes(): EntryRoutes {
     const lookup = this.#lookup;
-    const slashed = new Set(this.#withSlash);
+    const slashed = new Set(this.withSlash);
     if (this.#entries.every(({ path }) => path === path.toLowerCase())) {
       const own = { lookup, index: atOnce(this.#index()), originals: undefined };
       return new EntryRoutes(lookup, own, slashed);
@@ -322,11 +411,21 @@ function isConcrete(scope: Scope): boolean {
   return !scope.toString().includes('*');
 }
 
-/** Reads the option. A getter or a proxy that throws is refused like a list that cannot be read. */
-function withSlashOf(options: CatalogOptions): CatalogOptions['withSlash'] {
+/** Reads the options. A getter or a proxy that throws is refused like a list that cannot be read. */
+function readOptions(options: CatalogOptions) {
   try {
-    return options.withSlash;
-  } catch {
-    throw scopesRequired();
+    const { withSlash, permissions, base } = options;
+    return {
+      withSlash: withSlash && ScopeSet.from(withSlash).toArray(),
+      permissions: permissions && [...permissions].map(readPermission),
+      base,
+    };
+  } catch (error) {
+    throw error instanceof ScopeError ? error : scopesRequired();
   }
+}
+
+function refuse(code: ScopeErrorCode, rule: string, refused: readonly RefusedScope[]): void {
+  if (refused.length === 0) return;
+  throw new ScopeError(code, `${rule}, unlike ${describeRefused(refused)}`, { refused });
 }

@@ -15,3 +15,10 @@ export {
   scopeIn,
   type TypedCatalog,
 } from './typed.ts';
+export type {
+  EndpointWords,
+  Permission,
+  PermissionOption,
+  ScopeWords,
+  WordedScope,
+} from './words.ts';

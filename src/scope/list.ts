@@ -73,7 +73,7 @@ export function refuseParameters(scope: Scope): void {
 export function* readMembers(
   members: readonly unknown[],
   readText: typeof safeParseScope,
-  isAllowed?: (scope: Scope) => boolean,
+  isAllowed?: (scope: Scope, index: number) => boolean,
 ): Steps<ReadMembers> {
   const read = new Map<string, Scope>();
   const refused: RefusedScope[] = [];
@@ -88,7 +88,7 @@ export function* readMembers(
       if (fault !== undefined) {
         refused.push({ scope, code: 'route_parameter', suggestion: fault.meant });
         why ||= fault.message;
-      } else if (isAllowed?.(reading.scope) === false) refused.push({ scope });
+      } else if (isAllowed?.(reading.scope, index) === false) refused.push({ scope });
       else read.set(scope, reading.scope);
     } else {
       const { error: code, message, suggestion } = reading;

@@ -21,14 +21,29 @@ describe('readOpenApi', () => {
             method: 'GET',
             path: '/orders/{id}',
             operationId: 'getOrder',
+            segments: ['id'],
             deprecated: true,
           },
-          { document: 0, method: 'GET', path: '/orders/{id}.json', deprecated: false },
+          {
+            document: 0,
+            method: 'GET',
+            path: '/orders/{id}.json',
+            segments: ['id.json'],
+            deprecated: false,
+          },
         ],
       },
       {
         scope: 'POST:shop.example/orders/{}$',
-        operations: [{ document: 0, method: 'POST', path: '/orders/{id}.json', deprecated: false }],
+        operations: [
+          {
+            document: 0,
+            method: 'POST',
+            path: '/orders/{id}.json',
+            segments: ['id.json'],
+            deprecated: false,
+          },
+        ],
       },
     ]);
     expect(catalog.toArray()).toEqual(entries.map(({ scope }) => scope));

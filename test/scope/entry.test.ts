@@ -4,7 +4,7 @@ import { type BuildOptions, build } from 'esbuild';
 import { describe, expect, it } from 'vitest';
 
 const root = new URL('../..', import.meta.url).pathname;
-const MAX_BYTES = 11.5 * 1024;
+const MAX_BYTES = 12.25 * 1024;
 
 async function bundle(options: BuildOptions) {
   const result = await build({
@@ -34,7 +34,7 @@ describe('tokenwright/scope', () => {
     expect(imports).toEqual([]);
   });
 
-  it('weighs less than 11.5 KiB, minified and compressed', async () => {
+  it('weighs less than 12.25 KiB, minified and compressed', async () => {
     const { text } = await bundle({ format: 'esm' });
 
     expect(gzipSync(text, { level: 9 }).length).toBeLessThan(MAX_BYTES);

@@ -7,7 +7,9 @@ import {
   type OpenApiReading,
   readOpenApi,
 } from '../../../openapi/index.ts';
-import { ScopeCatalog, ScopeError } from '../../../scope/index.ts';
+import { ScopeCatalog, ScopeError, type WordedScope } from '../../../scope/index.ts';
+import { misspelledName } from '../../../scope/nearest.ts';
+import { isObject } from '../../../token/record.ts';
 import { CliError, inputError, usageError } from '../../terminal/errors.ts';
 import { asInput, quote, readLooseJson } from '../../terminal/inputs.ts';
 import { type Granularity, readSettings } from '../settings.ts';
@@ -84,19 +86,58 @@ async function catalogOf(
   const fromDocuments = await catalogFromOpenApi(documents, { granularity, rootName }).catch(
     namingFlags('catalog from-openapi '),
   );
-  const listed = files.flatMap(({ list }) => list ?? []) as string[];
-  const { withSlash } = fromDocuments;
-  return ScopeCatalog.from([...listed, ...fromDocuments], { withSlash });
+  const listed = files.flatMap(({ list }) => list ?? []) as WordedScope[];
+  if (listed.length === 0) return fromDocuments;
+  const permissions = [ScopeCatalog.from(listed), fromDocuments]
+    .flatMap((catalog) => catalog.permissions())
+    .map(({ tag: name, read, write, ...about }) => ({ name, ...about, levels: { read, write } }));
+  return ScopeCatalog.from([...listed, ...fromDocuments], { base: fromDocuments, permissions });
 }
 
 /** Checks one file alone, so that the error can name it: the catalog holds all files together. */
 function checkList(path: string, list: readonly unknown[] | undefined): void {
+  for (const [index, entry] of (list ?? []).entries()) {
+    const problem = isObject(entry) ? wordsProblem(entry) : undefined;
+    if (problem !== undefined) throw inputError(`${path}: entry ${index + 1}: ${problem}`);
+  }
   try {
-    ScopeCatalog.from((list ?? []) as string[]);
+    ScopeCatalog.from((list ?? []) as WordedScope[]);
   } catch (error) {
     if (!(error instanceof ScopeError)) throw error;
     throw inputError(`${path}: ${error.message}${likeness(error.scopes?.[0])}`);
   }
+}
+
+/** What an entry with words may have, and of which kind. */
+const MEMBERS = {
+  scope: ['a text', isText],
+  summary: ['a text', isText],
+  tag: ['a text', isText],
+  operationId: ['a text', isText],
+  segments: ['a list of texts', (value) => Array.isArray(value) && value.every(isText)],
+  deprecated: ['true or false', (value) => typeof value === 'boolean'],
+} satisfies Record<keyof WordedScope, readonly [kind: string, isKind: (value: unknown) => boolean]>;
+
+function wordsProblem(entry: Readonly<Record<string, unknown>>): string | undefined {
+  if (entry['scope'] === undefined)
+    return 'has no "scope", as {"scope": "GET:shop.example/orders"}';
+  for (const [name, value] of Object.entries(entry)) {
+    if (!Object.hasOwn(MEMBERS, name)) {
+      const meant = misspelledName(name, Object.keys(MEMBERS));
+      const hint =
+        meant === undefined
+          ? `; there are ${Object.keys(MEMBERS).join(', ')}`
+          : `; did you mean ${meant}?`;
+      return `unknown member ${quote(name)}${hint}`;
+    }
+    const [kind, isKind] = MEMBERS[name as keyof typeof MEMBERS];
+    if (!isKind(value)) return `${name} must be ${kind}`;
+  }
+  return undefined;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string';
 }
 
 /** Lists the files of paths. Refuses a folder without a catalog file. */
