@@ -14,10 +14,13 @@ export type {
   ListInput,
   ModifyInput,
   PatchInput,
+  Preset,
   RefusedRow,
   ReviewInput,
   RevokeOptions,
   RotateOptions,
+  ScopeDetail,
+  ScopeDetails,
   VerifyOptions,
 } from './inputs/types.ts';
 export type { EngineStore } from './ports/engine-store.ts';

@@ -24,6 +24,7 @@ import type {
   RevokeAllOptions,
   RevokeOptions,
   RotateOptions,
+  ScopeDetails,
   UpkeepOptions,
   VerifyOptions,
   VerifySyncOptions,
@@ -46,7 +47,7 @@ import type { TokenFinding } from './usage/findings.ts';
 import type { KeyOptions } from './values/keys.ts';
 import { modify, patch } from './verbs/change.ts';
 import { derive } from './verbs/derive.ts';
-import { explain, scopesOf } from './verbs/explain.ts';
+import { explain } from './verbs/explain.ts';
 import { get } from './verbs/get.ts';
 import { importMany, importOne } from './verbs/import.ts';
 import { introspect } from './verbs/introspect.ts';
@@ -57,6 +58,7 @@ import { reseal } from './verbs/reseal.ts';
 import { type FindingPage, Reviews } from './verbs/review.ts';
 import { revoke, revokeAll } from './verbs/revoke.ts';
 import { rotate } from './verbs/rotate.ts';
+import { scopeDetailsOf, scopesOf } from './verbs/scopes.ts';
 import { type ServiceStats, stats } from './verbs/stats.ts';
 import { close, isClockAhead, purge, scan, type Upkeep, upkeep } from './verbs/upkeep.ts';
 import { advise, usageOf } from './verbs/usage.ts';
@@ -349,6 +351,21 @@ export class TokenService<out Entry extends string = string> {
    */
   async scopes(account: string): Promise<Entry[]> {
     return (await scopesOf(TokenService.#of(this), account)) as Entry[];
+  }
+
+  /**
+   * Returns what an account may choose from: its scopes with the words of the catalog, the permissions that
+   * they make up, and the presets. For pages on which people issue tokens. The result is shared by all
+   * calls: do not change it.
+   *
+   * @throws {TokenError} `invalid_request` if the account is not a valid one; `store_unavailable` if its
+   * catalog is unavailable
+   * @example
+   * const { permissions, presets } = await tokens.scopeDetails('acme');
+   * for (const { tag, read, write } of permissions) console.log(tag, read.length, write.length);
+   */
+  scopeDetails(account: string): Promise<ScopeDetails> {
+    return scopeDetailsOf(TokenService.#of(this), account);
   }
 
   /**

@@ -53,6 +53,14 @@ export const QUERIES = {
       cursor: parameter(fields.cursor(), 'The `cursor` of the page before.'),
     }),
   ),
+  scopes: once(() =>
+    z.object({
+      details: parameter(
+        flag('details'),
+        'Also the words for each scope, the permissions and the presets.',
+      ),
+    }),
+  ),
   get: once(() =>
     z.object({
       state: parameter(

@@ -8,7 +8,9 @@ import type {
   ModifyInput,
   PatchInput,
   RotateOptions,
+  ScopeDetails,
 } from '../inputs/types.ts';
+import { getOrMake } from '../scope/collections.ts';
 import { parseScope } from '../scope/index.ts';
 import type { TokenService } from '../service.ts';
 import { nextTurn } from '../time/deadline.ts';
@@ -33,6 +35,7 @@ import {
   revocationUnconfirmed,
 } from './errors.ts';
 import { introspect, revoke } from './introspection.ts';
+import { type PublicFile, publicFile } from './public-file.ts';
 import { type Filter, QUERIES, withoutEmpty, withQuery } from './query.ts';
 import type { SpentRate } from './rate-limit-fields.ts';
 import type { HttpRequest } from './request.ts';
@@ -43,6 +46,7 @@ import {
   toWireAdvice,
   toWireFinding,
   toWireRotated,
+  toWireScopes,
   toWireUsage,
   toWireWithUse,
   type WireExplanation,
@@ -91,6 +95,11 @@ export class TokenResources {
   readonly #acceptLegacyBody: boolean;
   /** The JSON of a token in answers to reads, which alone have its use. */
   readonly #toWire: typeof toWire;
+  /** The answers to `GET /scopes`, which are the same for all who share a catalog. */
+  readonly #scopeFiles = {
+    all: new WeakMap<ScopeDetails, PublicFile>(),
+    texts: new WeakMap<ScopeDetails, PublicFile>(),
+  };
 
   constructor(tokens: TokenService, schemas: BodySchemas, acceptLegacyBody = false) {
     this.#tokens = tokens;
@@ -204,8 +213,16 @@ export class TokenResources {
     return succeed(toWireRotated(rotated), etag(rotated));
   };
 
-  readonly scopes: Verb = async ({ account }) =>
-    succeedWithList(await this.#tokens.scopes(account), (scope) => scope);
+  readonly scopes: Verb = async ({ account, query, request }) => {
+    const details = await withQuery(QUERIES.scopes(), query, async (asked) => asked.details);
+    const all = await this.#tokens.scopeDetails(account);
+    const file = getOrMake(this.#scopeFiles[details === true ? 'all' : 'texts'], all, () =>
+      privateJson(
+        details === true ? toWireScopes(all) : { data: all.scopes.map(({ scope }) => scope) },
+      ),
+    );
+    return file(request);
+  };
 
   readonly introspect: Verb = ({ body }) => introspect(this.#tokens, body);
 
@@ -381,3 +398,11 @@ function versionsOf(header: string): readonly number[] | undefined {
 
 /** One element of a list, which may be empty: an entity tag, or the bare number of a version. */
 const LISTED_TAG = /[\t ]*(?:((?:W\/)?"[!\x23-\x7e\x80-\xff]*"|[1-9]\d{0,14})[\t ]*)?(?:,|$)/y;
+
+/** A success that browsers may keep, and have to ask for again each time. */
+function privateJson(members: object): PublicFile {
+  return publicFile(String(succeed(members).body), {
+    'content-type': 'application/json',
+    'cache-control': 'private, no-cache',
+  });
+}

@@ -281,6 +281,8 @@ export const ROUTES = {
     tag: 'about',
     operationId: 'listScopes',
     summary: 'Lists the scopes this account can request',
+    description: 'The answer has an ETag, and 304 answers a call that has it.',
+    query: 'scopes',
     answer: 'ScopeList',
     success: 'The scopes, in canonical order.',
     example: { data: [EXAMPLE_SCOPE], ...SUCCESS },

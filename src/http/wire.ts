@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { MAX_COUNTED_DESCENDANTS, MAX_LIMIT_ADDRESSES, MAX_RATE_SECONDS } from '../bounds.ts';
 import { once } from '../inputs/once.ts';
+import type { ScopeDetails } from '../inputs/types.ts';
 import { OTHER_SCOPES } from '../ports/usage-store.ts';
 import { isId } from '../token/id.ts';
 import { readMetadata } from '../token/metadata.ts';
@@ -175,6 +176,55 @@ function isLimits(value: unknown): boolean {
     (rate === undefined || (isCount(often) && isCount(window)))
   );
 }
+
+/** What people call an endpoint. */
+function words() {
+  return {
+    summary: z.exactOptional(text('What it does, in one line.')),
+    tag: z.exactOptional(text('The resource that it belongs to.')),
+    segments: z.exactOptional(
+      member<readonly string[]>((value) => Array.isArray(value) && value.every(isText), {
+        type: 'array',
+        items: { type: 'string' },
+        description: 'A name for each `{}` of its path.',
+      }),
+    ),
+    deprecated: z.exactOptional(isTrue('New programs should avoid it.')),
+    operationId: z.exactOptional(text()),
+  };
+}
+
+/** A scope with its words. */
+const scopeDetail = once(() =>
+  z.object({
+    scope: member<string>(isSentScope, SCOPE),
+    ...words(),
+    operations: z.exactOptional(
+      z
+        .array(z.object(words()))
+        .check(z.describe('The words of each operation, if the scope stands for several.')),
+    ),
+  }),
+);
+
+const permission = once(() =>
+  z.object({
+    tag: text('The name of the resource.'),
+    domain: z.exactOptional(text('Its host.')),
+    description: z.exactOptional(text()),
+    read: scopes({ description: 'Its scopes that only read.' }),
+    write: scopes({ description: 'All of its scopes.' }),
+  }),
+);
+
+const preset = once(() =>
+  z.object({
+    name: text(),
+    scopes: scopes(),
+    ttl: z.exactOptional(count({ description: 'Seconds.' })),
+    limits: z.exactOptional(member<TokenLimits>(isLimits, LIMITS_SCHEMA)),
+  }),
+);
 
 /** A token: {@link toWire}, {@link toWireRotated} and {@link toWireWithUse} make it. */
 const token = once(() =>
@@ -404,7 +454,21 @@ export const ANSWERS = {
   Advice: once(() => enveloped(advice())),
   Explanation: once(() => enveloped(explanation())),
   FindingList: once(() => page(z.array(finding()))),
-  ScopeList: once(() => enveloped(scopes())),
+  ScopeList: once(() =>
+    z.object({
+      ...enveloped(z.union([scopes(), z.array(scopeDetail())])).shape,
+      permissions: z.exactOptional(
+        z
+          .array(permission())
+          .check(z.describe('With `details`: the scopes by resource and level of access.')),
+      ),
+      presets: z.exactOptional(
+        z
+          .array(preset())
+          .check(z.describe('With `details`: named lists of scopes, to be sent as they are.')),
+      ),
+    }),
+  ),
   Done: once(() => enveloped(member<null>((value) => value === null, { type: 'null' }))),
   Failure: failure,
   Introspection: introspection,
@@ -418,6 +482,9 @@ export type Answers = {
   readonly [Name in keyof typeof ANSWERS]: z.output<ReturnType<(typeof ANSWERS)[Name]>>;
 };
 
+export type WireScopeDetail = z.output<ReturnType<typeof scopeDetail>>;
+export type WirePermission = z.output<ReturnType<typeof permission>>;
+export type WirePreset = z.output<ReturnType<typeof preset>>;
 export type WireToken = z.output<ReturnType<typeof token>>;
 export type WireUsage = Answers['Usage']['data'];
 export type WireUse = NonNullable<WireUsage['derived']>;
@@ -458,6 +525,17 @@ export function toWireWithUse(token: Token): WireToken {
   return {
     ...toWire(token),
     ...toWireUse({ uses: token.uses ?? 0, lastUsedAt: token.lastUsedAt }),
+  };
+}
+
+/** What an account may choose from: for an answer with `details`. */
+export function toWireScopes({ scopes, permissions, presets }: ScopeDetails) {
+  return {
+    data: scopes.map(({ operations = [], ...detail }) =>
+      operations.length > 1 ? { ...detail, operations } : detail,
+    ),
+    permissions,
+    presets: presets.map(({ ttlSeconds: ttl, ...preset }) => ({ ...preset, ttl })),
   };
 }
 

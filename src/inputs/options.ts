@@ -20,14 +20,14 @@ import {
   MIN_CACHE_BYTES,
   MIN_FLUSH_MS,
 } from '../bounds.ts';
-import { TokenError } from '../errors.ts';
+import { invalidOptions, TokenError } from '../errors.ts';
 import type { TokenEvent } from '../events.ts';
 import type { EngineStore } from '../ports/engine-store.ts';
 import { hasMethods } from '../ports/has-methods.ts';
 import type { LeaseStore } from '../ports/lease-store.ts';
 import type { TokenStore } from '../ports/token-store.ts';
 import type { UsageStore } from '../ports/usage-store.ts';
-import type { ScopeCatalog, TypedCatalog } from '../scope/index.ts';
+import { type ScopeCatalog, safeParseScope, type TypedCatalog } from '../scope/index.ts';
 import { kindOf } from '../text/wording.ts';
 import { type Clock, systemClock } from '../time/clock.ts';
 import type { Lifetime } from '../token/record.ts';
@@ -37,12 +37,14 @@ import { once } from './once.ts';
 import {
   callback,
   checkOptions,
+  fields,
   gotKind,
   readBy,
   readOption,
   strict,
   wholeNumber,
 } from './schemas.ts';
+import type { Preset } from './types.ts';
 
 /** How a {@link TokenService} works. */
 export type TokenServiceOptions<Entry extends string = string> = ServiceOptions<Entry> &
@@ -97,6 +99,8 @@ interface ServiceOptions<Entry extends string> {
    * compiler checks the scopes that you write as literals.
    */
   readonly catalog?: CatalogOption<Entry> | undefined;
+  /** Scopes under names, from which people choose in the console and on the command line. @default none */
+  readonly presets?: readonly Preset[] | undefined;
   /**
    * The source of the time. If it steps back by up to two hours, time stands still until it has caught up.
    * The default goes on by the monotonic clock of the machine instead, at nine tenths of its speed.
@@ -204,6 +208,7 @@ interface ReadOptions {
   readonly reveal: 'once' | 'always';
   readonly deadlineMs: number;
   readonly catalog: CatalogOption | undefined;
+  readonly presets: readonly Preset[];
   readonly lifetime: Lifetime;
   readonly cache: Filled<CacheOptions>;
   readonly usage: (CountStore<UsageStore> & { readonly flushMs: number }) | undefined;
@@ -230,6 +235,7 @@ export function readOptions(options: unknown): ReadOptions {
     prefix,
     foreign: read.foreign,
     catalog,
+    presets: presetsOf(read.presets, lifetime?.maxSeconds),
     clock: clock ?? systemClock,
     reveal: reveal ?? 'once',
     lifetime: lifetimeOf(lifetime),
@@ -290,6 +296,7 @@ function partOptions() {
           catalogMessage(input, ', or a function that gives an account its ScopeCatalog'),
       }),
     ),
+    presets: z.optional(z.array(presetField(), { error: gotKind('presets must be a list') })),
     clock: z.optional(
       z.custom<Clock>((value) => hasMethods<Clock>(value, 'now'), {
         error: gotKind('clock must be an object with a method now(): Date, such as systemClock'),
@@ -332,6 +339,32 @@ function hintFor(value: unknown): string | undefined {
 
 function isCatalogOption(value: unknown): value is CatalogOption {
   return kindOf(value) === 'a function' || isCatalog(value);
+}
+
+function presetField() {
+  const isScopes = (value: unknown) =>
+    Array.isArray(value) && value.length > 0 && value.every((scope) => safeParseScope(scope).ok);
+  return strict({
+    name: fields.name(),
+    scopes: z.custom<readonly string[]>(isScopes, {
+      error: 'scopes of a preset must be a list of scopes, as ["GET:shop.example/*"]',
+    }),
+    ttlSeconds: z.optional(wholeNumber(1, MAX_LIFETIME_SECONDS, 'ttlSeconds of a preset')),
+    limits: z.optional(fields.limits()),
+  });
+}
+
+/** Copies the presets, whose names tell them apart in any case of letters. */
+function presetsOf(
+  presets: readonly Preset[] = [],
+  maxSeconds = MAX_LIFETIME_SECONDS,
+): readonly Preset[] {
+  const names = new Set(presets.map(({ name }) => name.toLowerCase()));
+  if (names.size < presets.length) throw invalidOptions('presets must have different names');
+  if (presets.some(({ ttlSeconds = 1 }) => ttlSeconds > maxSeconds)) {
+    throw invalidOptions('ttlSeconds of a preset must not be more than lifetime.maxSeconds');
+  }
+  return presets.map((preset) => ({ ...preset, scopes: [...preset.scopes] }));
 }
 
 /** How it behaves. */

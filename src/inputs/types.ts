@@ -1,5 +1,5 @@
 import type { TokenErrorCode } from '../errors.ts';
-import type { Scope } from '../scope/index.ts';
+import type { Permission, Scope, ScopeWords } from '../scope/index.ts';
 import type {
   JsonObject,
   ListedState,
@@ -38,6 +38,34 @@ export interface IssueInput<Asked extends string = string> {
    * need the option `limits` of the service.
    */
   readonly limits?: TokenLimits | undefined;
+}
+
+/**
+ * Scopes under a name, from which people choose when they issue a token. They are copied into the token: a
+ * preset that changes changes no token.
+ */
+export interface Preset<Asked extends string = string>
+  extends Pick<IssueInput<Asked>, 'ttlSeconds' | 'limits'> {
+  /** What people see, such as `CI`: 1 to 200 characters, no control characters. */
+  readonly name: string;
+  /** 1 to 4096 scopes. Those that overlap no entry of the catalog of an account are left out for it. */
+  readonly scopes: readonly Asked[];
+}
+
+/** What an account may choose from when it issues a token. */
+export interface ScopeDetails {
+  /** The scopes that it may ask for, in canonical order, with their words; see {@link ScopeWords}. */
+  readonly scopes: readonly ScopeDetail[];
+  /** The scopes by resource and level of access; empty without a catalog. */
+  readonly permissions: readonly Permission[];
+  /** Those of the service, expanded, and *Read only*: all scopes of the catalog that only read. */
+  readonly presets: readonly Preset[];
+}
+
+/** A scope that an account may ask for, with the words of its catalog. */
+export interface ScopeDetail extends Partial<ScopeWords> {
+  /** In canonical spelling. */
+  readonly scope: string;
 }
 
 /**

@@ -1,4 +1,3 @@
-import { askCatalog } from '../access/catalogs.ts';
 import { type Need, readNeed } from '../access/need.ts';
 import { readAccount } from '../inputs/schemas.ts';
 import { toTokenError } from '../inputs/scope-refusals.ts';
@@ -29,13 +28,4 @@ function refuseWritten(scope: Scope): void {
   } catch (error) {
     throw toTokenError(error);
   }
-}
-
-/** Returns the scopes that an account may ask for. */
-export async function scopesOf(
-  { catalogs }: Pick<ServiceParts, 'catalogs'>,
-  account: string,
-): Promise<readonly string[]> {
-  const catalog = await catalogs.of(readAccount(account));
-  return catalog === undefined ? ['*:*/*'] : askCatalog(() => catalog.toArray());
 }

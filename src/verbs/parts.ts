@@ -7,7 +7,7 @@ import { corruptStore } from '../errors.ts';
 import { Events } from '../events.ts';
 import { type Quotas, readOptions } from '../inputs/options.ts';
 import { deriveInput, importInput, issueInput, readOption } from '../inputs/schemas.ts';
-import type { DeriveInput, ImportInput, IssueInput, Read } from '../inputs/types.ts';
+import type { DeriveInput, ImportInput, IssueInput, Preset, Read } from '../inputs/types.ts';
 import { Limits } from '../limits/limits.ts';
 import { ReportedHealth } from '../ports/store-health.ts';
 import { AccountRecords } from '../records/account-records.ts';
@@ -28,6 +28,7 @@ import { QuotaKeeper } from './quotas.ts';
 export interface ServiceParts {
   readonly rules: {
     readonly lifetime: Lifetime;
+    readonly presets: readonly Preset[];
     readonly quotas: Quotas;
     readonly issueInput: () => z.ZodMiniType<Read<IssueInput>>;
     readonly deriveInput: () => z.ZodMiniType<Read<DeriveInput>>;
@@ -181,7 +182,11 @@ function limitsOf(
   });
 }
 
-function rulesOf({ lifetime, quotas }: Pick<ServiceParts['rules'], 'lifetime' | 'quotas'>) {
+function rulesOf({
+  lifetime,
+  quotas,
+  presets,
+}: Pick<ServiceParts['rules'], 'lifetime' | 'quotas' | 'presets'>) {
   const schemas = { issueInput: issueInput(lifetime), deriveInput: deriveInput(lifetime) };
-  return { lifetime, quotas, ...schemas, importInput };
+  return { lifetime, quotas, presets, ...schemas, importInput };
 }

@@ -28,6 +28,8 @@ const UNKNOWN_ID = '0'.repeat(22);
 const VALUE = /^acme_1k1[0-9A-Za-z]{55}$/;
 const MASKED = /^acme_1k1[0-9A-Za-z]{6}…$/;
 const ID = /^[0-9A-Za-z]{22}$/;
+/** How the answer to `GET /scopes` may be cached. */
+const PRIVATE = 'private, no-cache';
 
 /** Every call of the service, with a valid body. */
 const CALLS: [method: string, path: string, json?: unknown][] = [
@@ -455,13 +457,13 @@ describe('GET /scopes', () => {
   it('lists the catalog', async () => {
     const { call } = setUp();
 
-    expectSuccess(await call('GET', '/scopes'), { data: CATALOG.toSorted() });
+    expectSuccess(await call('GET', '/scopes'), { data: CATALOG.toSorted() }, PRIVATE);
   });
 
   it('lists only *:*/* when there is no catalog', async () => {
     const { call } = setUp({ catalog: null });
 
-    expectSuccess(await call('GET', '/scopes'), { data: ['*:*/*'] });
+    expectSuccess(await call('GET', '/scopes'), { data: ['*:*/*'] }, PRIVATE);
   });
 });
 
@@ -1165,7 +1167,7 @@ describe('a service that cannot do its work', () => {
 
     expectFailure(answer, 'catalog_empty');
     expect(answer.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
-    expectSuccess(await call('GET', '/scopes'), { data: [] });
+    expectSuccess(await call('GET', '/scopes'), { data: [] }, PRIVATE);
   });
 
   it('answers store_corrupt when its store returns an invalid record', async () => {
@@ -1245,7 +1247,8 @@ describe('any request', () => {
 async function expectEnvelope({ send }: Setup, request: Request): Promise<void> {
   const answer = await send(request);
   expect(answer.status).toBeLessThan(500);
-  expectHeaders(answer);
+  // Only the scopes may be kept.
+  expectHeaders(answer, answer.headers.has('vary') ? PRIVATE : undefined);
   if (request.method === 'HEAD') {
     expect(answer.text).toBe('');
     return;

@@ -208,16 +208,20 @@ export function expectFailure(answer: Answer, code: Code): void {
 }
 
 /** Expects a success with these members beside the envelope, and no others. */
-export function expectSuccess(answer: Answer, members: Readonly<Record<string, unknown>>): void {
+export function expectSuccess(
+  answer: Answer,
+  members: Readonly<Record<string, unknown>>,
+  cacheControl?: string,
+): void {
   expect(answer.body).toEqual({ ...members, success: true, message: '', error: null });
   expect(answer.status).toBe(200);
-  expectHeaders(answer);
+  expectHeaders(answer, cacheControl);
 }
 
 /** Expects the headers that every answer has, and the canary nowhere. */
-export function expectHeaders({ headers, status, text }: Answer): void {
+export function expectHeaders({ headers, status, text }: Answer, cacheControl = 'no-store'): void {
   expect(headers.get('content-type')).toBe('application/json');
-  expect(headers.get('cache-control')).toBe('no-store');
+  expect(headers.get('cache-control')).toBe(cacheControl);
   expect(headers.get('cross-origin-resource-policy')).toBe('same-origin');
   expect(headers.get('referrer-policy')).toBe('no-referrer');
   expect(headers.get('x-content-type-options')).toBe('nosniff');

@@ -462,7 +462,7 @@ const PROVOCATIONS: readonly Provocation[] = [
         'patch',
         'revoke',
         'rotate',
-        'scopes',
+        'scopeDetails',
         'introspect',
       ] as const;
       for (const method of methods) Object.assign(tokens, { [method]: fault });

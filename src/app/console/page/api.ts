@@ -11,6 +11,9 @@ import type {
   WireAdvice,
   WireExplanation,
   WireFinding,
+  WirePermission,
+  WirePreset,
+  WireScopeDetail,
   WireToken,
   WireUsage,
 } from '../../../http/wire.ts';
@@ -184,10 +187,20 @@ export class Api {
     return { findings, ...(answer.cursor !== undefined && { cursor: answer.cursor }) };
   }
 
-  /** The scopes that this account may ask for. */
-  async catalog(): Promise<readonly string[]> {
-    return (await this.#client.call('GET /scopes')).data;
+  /** What this account may choose from. */
+  async choices(): Promise<Choices> {
+    const answer = await this.#client.call('GET /scopes', { query: { details: true } });
+    const { data, permissions = [], presets = [] } = answer;
+    const scopes = data.map((one) => (typeof one === 'string' ? { scope: one } : one));
+    return { scopes, permissions, presets };
   }
+}
+
+/** The scopes that an account may ask for, with their words, their permissions and the presets. */
+export interface Choices {
+  readonly scopes: readonly WireScopeDetail[];
+  readonly permissions: readonly WirePermission[];
+  readonly presets: readonly WirePreset[];
 }
 
 /** The abilities of a service, as its OpenAPI document describes them. */

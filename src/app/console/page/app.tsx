@@ -126,7 +126,7 @@ function SignedIn({ base, title, brand, session, abilities, signOut }: SignedInP
   const console = useMemo((): Console => {
     const api = new Api({ base, session, renew: renewal.renew });
     const username = session.kind === 'basic' ? session.username : undefined;
-    const catalog = onceDone(() => api.catalog());
+    const catalog = onceDone(async () => (await api.choices()).scopes.map(({ scope }) => scope));
     return { api, abilities, base, username, announce, leaving, catalog };
   }, [base, session, abilities, renewal.renew, announce, leaving]);
   const end = () => {
