@@ -203,6 +203,21 @@ export interface Choices {
   readonly presets: readonly WirePreset[];
 }
 
+/** The choices for a token that may have no more than these scopes. */
+export function choicesAmong({ scopes, permissions }: Choices, held: readonly string[]): Choices {
+  const words = new Map(scopes.map((detail) => [detail.scope, detail]));
+  const isHeld = new Set(held);
+  const among = (list: readonly string[]) => list.filter((scope) => isHeld.has(scope));
+  return {
+    scopes: held.map((scope) => words.get(scope) ?? { scope }),
+    permissions: permissions.flatMap((permission) => {
+      const write = among(permission.write);
+      return write.length === 0 ? [] : { ...permission, read: among(permission.read), write };
+    }),
+    presets: [],
+  };
+}
+
 /** The abilities of a service, as its OpenAPI document describes them. */
 export interface Abilities {
   /** Whether it takes a user name and a password. */

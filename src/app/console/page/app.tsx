@@ -126,8 +126,8 @@ function SignedIn({ base, title, brand, session, abilities, signOut }: SignedInP
   const console = useMemo((): Console => {
     const api = new Api({ base, session, renew: renewal.renew });
     const username = session.kind === 'basic' ? session.username : undefined;
-    const catalog = onceDone(async () => (await api.choices()).scopes.map(({ scope }) => scope));
-    return { api, abilities, base, username, announce, leaving, catalog };
+    const choices = onceDone(() => api.choices());
+    return { api, abilities, base, username, announce, leaving, choices };
   }, [base, session, abilities, renewal.renew, announce, leaving]);
   const end = () => {
     renewal.refuse(new ApiError('unauthenticated', TEXTS.errors.signedOut));

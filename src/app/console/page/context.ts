@@ -1,6 +1,6 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
-import type { Abilities, Api } from './api.ts';
+import type { Abilities, Api, Choices } from './api.ts';
 import type { Leaving } from './router.ts';
 
 /** What every screen works with. */
@@ -15,8 +15,8 @@ export interface Console {
   readonly announce: (message: string) => void;
   /** Asks before a person leaves a screen with something that cannot be shown again. */
   readonly leaving: Leaving;
-  /** The catalog of the account, read once. */
-  readonly catalog: () => Promise<readonly string[]>;
+  /** What the account may choose from, read once. */
+  readonly choices: () => Promise<Choices>;
 }
 
 export const ConsoleContext = createContext<Console | undefined>(undefined);

@@ -12,10 +12,13 @@ export interface DifferenceProps {
 
 /** Shows what one list of scopes allows and the other does not; nothing if they allow the same. */
 export function Difference({ before, after }: DifferenceProps) {
-  const { catalog } = useConsole();
-  const loaded = useLoaded('catalog', catalog);
-  const entries = loaded.state === 'ready' ? loaded.value : undefined;
-  const known = useMemo(() => entries && ScopeSet.from(entries), [entries]);
+  const { choices } = useConsole();
+  const loaded = useLoaded('choices', choices);
+  const entries = loaded.state === 'ready' ? loaded.value.scopes : undefined;
+  const known = useMemo(
+    () => entries && ScopeSet.from(entries.map(({ scope }) => scope)),
+    [entries],
+  );
   const [held, next] = [new Rights(before, known), new Rights(after, known)];
   const [added, removed] = [held.missing(next), next.missing(held)];
   return (

@@ -1,6 +1,8 @@
+import type { WirePreset } from '../../../http/wire.ts';
 import { type Scope, safeParseScope } from '../../../scope/index.ts';
 import {
   type AskedLimits,
+  draftOf,
   type LimitName,
   type LimitsDraft,
   limitsOf,
@@ -21,7 +23,10 @@ export interface NewToken {
 const LIFETIMES = ['7d', '30d', '90d', '365d'] as const;
 
 /** How long a new token lives: a lifetime as the service takes it, its default, or until a date. */
-export type Expiry = (typeof LIFETIMES)[number] | 'default' | 'date';
+export type Expiry = UsualExpiry | `${number}s`;
+
+/** Those that are offered; others come from presets. */
+export type UsualExpiry = (typeof LIFETIMES)[number] | 'default' | 'date';
 
 /** What a person has entered. */
 export interface Draft extends LimitsDraft {
@@ -42,8 +47,9 @@ export const EMPTY_DRAFT: Draft = {
 
 /** The seconds of a lifetime; `undefined` for the default and for a date. */
 export function secondsOf(expiry: Expiry): number | undefined {
-  const days = Number.parseInt(expiry, 10);
-  return Number.isNaN(days) ? undefined : days * 86_400;
+  const count = Number.parseInt(expiry, 10);
+  if (Number.isNaN(count)) return undefined;
+  return expiry.endsWith('s') ? count : count * 86_400;
 }
 
 /**
@@ -56,6 +62,19 @@ export function expiriesWithin(maxSeconds = Number.POSITIVE_INFINITY): {
   const usual = LIFETIMES.filter((lifetime) => (secondsOf(lifetime) ?? 0) <= maxSeconds);
   if (usual.length === 0) return { choices: ['default', 'date'], first: 'default' };
   return { choices: [...usual, 'date'], first: usual.includes('30d') ? '30d' : '7d' };
+}
+
+/** What a preset fills in: its scopes, its lifetime and its limits. */
+export function draftOfPreset({ scopes, ttl, limits }: WirePreset): Partial<Draft> {
+  return {
+    scopes,
+    ...(ttl !== undefined && { expiry: expiryOf(ttl) }),
+    ...(limits !== undefined && draftOf(limits)),
+  };
+}
+
+function expiryOf(ttl: number): Expiry {
+  return LIFETIMES.find((lifetime) => secondsOf(lifetime) === ttl) ?? `${ttl}s`;
 }
 
 /** The fields of the form that can show an error. */

@@ -11,8 +11,8 @@ import { ValueOnce } from './value-once.tsx';
 
 /** Makes a token and shows its value. The value has no address of its own: going back leaves it. */
 export function NewTokenScreen() {
-  const { api, abilities, base, username, catalog } = useConsole();
-  const loaded = useLoaded('catalog', catalog);
+  const { api, abilities, base, username, choices } = useConsole();
+  const loaded = useLoaded('choices', choices);
   const [issued, setIssued] = useState<FreshToken>();
   if (issued !== undefined) {
     return <ValueOnce token={issued} onDone={() => goTo({ screen: 'token', id: issued.id })} />;
@@ -20,9 +20,9 @@ export function NewTokenScreen() {
   return (
     <Screen title={TEXTS.newToken.title} above={<BackLink />}>
       <LoadedPart loaded={loaded}>
-        {(scopes) => (
+        {(all) => (
           <TokenForm
-            catalog={scopes}
+            choices={all}
             maxSeconds={abilities.maxSeconds}
             issue={(body) => api.issue(body)}
             curlOf={(body) => curlOf(base, username, body)}

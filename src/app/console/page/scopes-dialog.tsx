@@ -1,7 +1,6 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { ApiError } from '../../../http/client.ts';
-import { ScopeCatalog, ScopeSet } from '../../../scope/index.ts';
-import type { ShownToken } from './api.ts';
+import { type Choices, choicesAmong, type ShownToken } from './api.ts';
 import { useChange } from './change.tsx';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
@@ -12,6 +11,7 @@ import { exactTime } from './controls/time.tsx';
 import { Difference, ScopeList } from './difference.tsx';
 import { useLoaded } from './loading.ts';
 import { patchCurlOf } from './new-token-draft.ts';
+import { grantedOf } from './picker/choices.ts';
 import { Rights } from './picker/rights.ts';
 import { ScopePicker } from './picker/scope-picker.tsx';
 import { summaryOf } from './rights.ts';
@@ -28,31 +28,30 @@ export interface ScopesDialogProps {
 
 /** Changes the scopes of a token, and shows the difference before the change is made. */
 export function ScopesDialog(props: ScopesDialogProps) {
-  const { api, catalog } = useConsole();
+  const { api, choices } = useConsole();
   const { parent } = props.token;
   // A token never gets more than the one that it was derived from.
-  const loaded = useLoaded('catalog', async () =>
-    parent === undefined ? catalog() : (await api.get(parent)).scopes,
-  );
+  const loaded = useLoaded('choices', async () => {
+    const all = await choices();
+    return parent === undefined ? all : choicesAmong(all, (await api.get(parent)).scopes);
+  });
   return (
     <Dialog title={TEXTS.scopes.title} onCancel={props.onCancel} isWide>
-      <LoadedPart loaded={loaded}>
-        {(entries) => <ScopesForm {...props} entries={entries} />}
-      </LoadedPart>
+      <LoadedPart loaded={loaded}>{(all) => <ScopesForm {...props} choices={all} />}</LoadedPart>
     </Dialog>
   );
 }
 
 interface ScopesFormProps extends ScopesDialogProps {
-  readonly entries: readonly string[];
+  readonly choices: Choices;
 }
 
-function ScopesForm({ token, added, entries, onChanged, onCancel }: ScopesFormProps) {
+function ScopesForm({ token, added, choices, onChanged, onCancel }: ScopesFormProps) {
   const { announce, base, username } = useConsole();
   const [scopes, setScopes] = useState<readonly string[]>(
     added === undefined ? token.scopes : [...token.scopes, added],
   );
-  const granted = useMemo(() => grantedOf(entries, scopes), [entries, scopes]);
+  const granted = useMemo(() => grantedOf(choices, scopes), [choices, scopes]);
   const { isBusy, error, run, question } = useChange(token, onChanged, granted);
   const isChanged = granted.length > 0 && !new Rights(token.scopes).equals(new Rights(granted));
   const save = () =>
@@ -64,7 +63,7 @@ function ScopesForm({ token, added, entries, onChanged, onCancel }: ScopesFormPr
     <>
       <ScopePicker
         label={TEXTS.newToken.scopes}
-        catalog={entries}
+        choices={choices}
         scopes={scopes}
         onChange={setScopes}
         error={scopeError(error)}
@@ -78,17 +77,6 @@ function ScopesForm({ token, added, entries, onChanged, onCancel }: ScopesFormPr
       {question}
     </>
   );
-}
-
-/** The scopes that the service would grant; none while the entered ones cannot be expanded. */
-function grantedOf(entries: readonly string[], scopes: readonly string[]): readonly string[] {
-  try {
-    // A service without a catalog keeps scopes as they are.
-    if (entries.some((entry) => entry.includes('*'))) return ScopeSet.from(scopes).toArray();
-    return ScopeCatalog.from(entries).expand(scopes).granted;
-  } catch {
-    return [];
-  }
 }
 
 function scopeError(error: ApiError | undefined): string | undefined {

@@ -123,6 +123,7 @@ export const ENGLISH_TEXTS = {
     pending: 'New value waits for its first use',
   },
   newToken: {
+    presets: 'Start from',
     title: 'New token',
     name: 'Name',
     nameHint: 'What the token is for, so that you recognize it later.',
@@ -193,6 +194,20 @@ export const ENGLISH_TEXTS = {
   picker: {
     search: 'Search endpoints',
     searchHint: 'By method, host or path, such as “get orders”.',
+    wordsHint: 'By what it does, such as “create an issue”, or by method and path.',
+    view: 'Show',
+    views: { permissions: 'Permissions', endpoints: 'All endpoints' },
+    permissions: 'Permissions',
+    levels: {
+      none: 'No access',
+      read: 'Read-only',
+      write: 'Read and write',
+      custom: 'Custom',
+    },
+    deprecated: 'deprecated',
+    permissionCount: plural({ one: '{count} permission', other: '{count} permissions' }),
+    onlyThis: 'Only this resource',
+    onlyThisHint: 'Leave a field empty to allow any.',
     found: plural({ one: '{count} endpoint found', other: '{count} endpoints found' }),
     foundSome: plural({ other: '{count} endpoints found; the first {shown} shown' }),
     foundNone: 'No endpoint has all of these words.',

@@ -1,19 +1,21 @@
 import type { ComponentChildren } from 'preact';
-import { useRef, useState } from 'preact/hooks';
+import { useMemo, useRef, useState } from 'preact/hooks';
 import type { ApiError } from '../../../http/client.ts';
+import type { WirePreset } from '../../../http/wire.ts';
 import type { RefusedScope } from '../../../scope/index.ts';
-import type { FreshToken } from './api.ts';
+import type { Choices, FreshToken } from './api.ts';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { SelectField, TextField } from './controls/field.tsx';
 import { ErrorNotice, messageOf } from './controls/notice.tsx';
-import { exactTime } from './controls/time.tsx';
+import { exactTime, relativeTime } from './controls/time.tsx';
 import { LimitFields } from './limit-fields.tsx';
 import { toApiError } from './loading.ts';
 import {
   bodyOf,
   type Draft,
   dayAfter,
+  draftOfPreset,
   EMPTY_DRAFT,
   type Expiry,
   expiriesWithin,
@@ -22,9 +24,10 @@ import {
   type NewToken,
   secondsOf,
 } from './new-token-draft.ts';
+import { rightsOf } from './picker/choices.ts';
 import { ScopePicker } from './picker/scope-picker.tsx';
 import { SameCall } from './same-call.tsx';
-import { TEXTS } from './texts.ts';
+import { LANGUAGE, TEXTS } from './texts.ts';
 
 type Errors = Partial<Record<FieldName, string>>;
 
@@ -37,7 +40,7 @@ interface Failure {
 
 export interface TokenFormProps {
   /** All that the token may be given. */
-  readonly catalog: readonly string[];
+  readonly choices: Choices;
   /** The longest lifetime that it may have, if there is one. */
   readonly maxSeconds: number | undefined;
   readonly issue: (body: NewToken) => Promise<FreshToken>;
@@ -83,7 +86,7 @@ function useDraft({ maxSeconds, issue, onIssued }: TokenFormProps) {
 
 /** Asks for everything that a new token needs, and makes it. */
 export function TokenForm(props: TokenFormProps) {
-  const { catalog, maxSeconds } = props;
+  const { choices, maxSeconds } = props;
   const { abilities } = useConsole();
   const { form, draft, failure, isBusy, edit, submit } = useDraft(props);
   const { errors } = failure;
@@ -102,9 +105,15 @@ export function TokenForm(props: TokenFormProps) {
         error={errors.expiry}
         onEdit={(part) => edit(part, 'expiry')}
       />
+      {choices.presets.length > 0 && (
+        <Presets
+          presets={choices.presets}
+          onChoose={(preset) => edit(draftOfPreset(preset), 'scopes', 'expiry')}
+        />
+      )}
       <ScopePicker
         label={TEXTS.newToken.scopes}
-        catalog={catalog}
+        choices={choices}
         scopes={draft.scopes}
         error={errors.scopes}
         {...(failure.refused && { refused: failure.refused })}
@@ -113,13 +122,57 @@ export function TokenForm(props: TokenFormProps) {
       {abilities.takesLimits && <LimitFields draft={draft} errors={errors} onEdit={edit} />}
       <SameCall body={bodyOf(draft)} curl={props.curlOf(bodyOf(draft))} />
       {failure.error && <ErrorNotice error={failure.error} />}
-      <div class="actions">
-        <Button kind="primary" type="submit" isBusy={isBusy}>
-          {isBusy ? TEXTS.newToken.submitting : TEXTS.newToken.submit}
-        </Button>
-        {props.cancel}
+      <div class="form-bar">
+        <RightsSummary choices={choices} scopes={draft.scopes} />
+        <div class="actions">
+          {props.cancel}
+          <Button kind="primary" type="submit" isBusy={isBusy}>
+            {isBusy ? TEXTS.newToken.submitting : TEXTS.newToken.submit}
+          </Button>
+        </div>
       </div>
     </form>
+  );
+}
+
+/** How much is chosen, in one line that stays in sight. */
+function RightsSummary({
+  choices,
+  scopes,
+}: Pick<TokenFormProps, 'choices'> & Pick<Draft, 'scopes'>) {
+  const rights = useMemo(() => rightsOf(choices, scopes), [choices, scopes]);
+  const { permissions, endpoints, isReadOnly } = rights;
+  if (endpoints === 0) return <p class="quiet">{TEXTS.picker.nothing}</p>;
+  const parts = [
+    ...(permissions.length > 0
+      ? [TEXTS.picker.permissionCount({ count: permissions.length })]
+      : []),
+    TEXTS.picker.count({ count: endpoints }),
+  ];
+  return (
+    <p>
+      {LANGUAGE.lists.format(parts)}
+      {isReadOnly && ` · ${TEXTS.rights.readOnly}`}
+    </p>
+  );
+}
+
+interface PresetsProps {
+  readonly presets: readonly WirePreset[];
+  readonly onChoose: (preset: WirePreset) => void;
+}
+
+/** Named lists of scopes, of which one fills the form. */
+function Presets({ presets, onChoose }: PresetsProps) {
+  return (
+    <fieldset class="presets">
+      <legend>{TEXTS.newToken.presets}</legend>
+      {presets.map((preset) => (
+        <Button key={preset.name} onClick={() => onChoose(preset)}>
+          <bdi>{preset.name}</bdi>
+        </Button>
+      ))}
+    </fieldset>
   );
 }
 
@@ -171,7 +224,7 @@ function ExpiryFields({ draft, error, maxSeconds, onEdit }: ExpiryFieldsProps) {
         hint={untilOf(expiry)}
         error={expiry === 'date' ? undefined : error}
         value={expiry}
-        choices={textsOf(expiriesWithin(maxSeconds).choices)}
+        choices={textsOf(new Set([...expiriesWithin(maxSeconds).choices, expiry]))}
         onChange={(next) =>
           onEdit({
             expiry: next,
@@ -196,9 +249,15 @@ function ExpiryFields({ draft, error, maxSeconds, onEdit }: ExpiryFieldsProps) {
 /**
  * The texts of the choices. Typed as a complete `Record`, because no other choice is ever shown.
  */
-function textsOf(choices: readonly Expiry[]): Readonly<Record<Expiry, string>> {
-  const texts = choices.map((choice) => [choice, TEXTS.newToken.expiries[choice]]);
-  return Object.fromEntries(texts);
+function textsOf(choices: ReadonlySet<Expiry>): Readonly<Record<Expiry, string>> {
+  const texts: [string, string][] = [...choices].map((choice) => [choice, textOf(choice)]);
+  return Object.fromEntries(texts) as Record<Expiry, string>;
+}
+
+/** A lifetime of a preset has no text of its own. */
+function textOf(expiry: Expiry): string {
+  const texts: Readonly<Record<string, string>> = TEXTS.newToken.expiries;
+  return texts[expiry] ?? relativeTime(secondsOf(expiry) ?? 0, 0);
 }
 
 function untilOf(expiry: Expiry): string | undefined {

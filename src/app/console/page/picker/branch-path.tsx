@@ -4,11 +4,11 @@ import { TEXTS } from '../texts.ts';
 import { usePicking } from './state.ts';
 import { type Branch, branchesTo, isTemplate } from './tree.ts';
 
-/** The path of a branch as text, such as `/repos/{}/{}`; for a host, its name. */
+/** The path of a branch for people, such as `/repos/{owner}/{repo}`; for a host, its name. */
 export function pathText(branch: Branch): string {
   const [host, ...segments] = branchesTo(branch);
   if (host === undefined) return TEXTS.picker.everything;
-  return segments.length === 0 ? host.text : segments.map(({ text }) => `/${text}`).join('');
+  return segments.length === 0 ? host.text : segments.map(({ label }) => `/${label}`).join('');
 }
 
 export interface BranchPathProps {
@@ -48,7 +48,8 @@ function Segment({
 /** The least width of the field, in characters. It grows with the name. */
 const MIN_CHARACTERS = 5;
 
-function NameField({ branch }: { readonly branch: Branch }) {
+/** Narrows a `{}` to one name. */
+export function NameField({ branch }: { readonly branch: Branch }) {
   const { selection, change } = usePicking();
   const id = useId();
   const name = selection.nameOf(branch);
@@ -58,8 +59,8 @@ function NameField({ branch }: { readonly branch: Branch }) {
       <input
         class="mono"
         value={name}
-        size={Math.max(MIN_CHARACTERS, name.length)}
-        placeholder={TEXTS.picker.any}
+        size={Math.max(MIN_CHARACTERS, (name || branch.label).length)}
+        placeholder={branch.label === branch.text ? TEXTS.picker.any : branch.label}
         aria-label={TEXTS.picker.nameOf({ path: pathText(branch) })}
         aria-invalid={problem !== undefined || undefined}
         aria-describedby={problem && id}

@@ -1,14 +1,18 @@
 import { useId, useMemo, useRef, useState } from 'preact/hooks';
-import { type RefusedScope, ScopeCatalog } from '../../../../scope/index.ts';
+import type { RefusedScope, ScopeCatalog } from '../../../../scope/index.ts';
+import type { Choices } from '../api.ts';
 import { Button } from '../controls/button.tsx';
-import { TextField } from '../controls/field.tsx';
+import { ChoiceField, TextField } from '../controls/field.tsx';
 import { TEXTS } from '../texts.ts';
 import { BranchItem, BranchRow } from './branch-row.tsx';
+import { catalogOf } from './choices.ts';
 import { Rows, TreeFrame } from './disclosure.tsx';
 import { EndpointRow } from './endpoint-row.tsx';
 import { selectionOf } from './held.ts';
 import { PreviewPanel, problemOf } from './preview.tsx';
 import { type Preview, previewOf } from './request.ts';
+import { EndpointLine, OnlyThisResource, ResourceList } from './resource-rows.tsx';
+import { type Resource, resourcesOf } from './resources.ts';
 import { Search } from './search.ts';
 import type { Selection } from './selection.ts';
 import { type Picking, PickingContext, usePicking } from './state.ts';
@@ -17,7 +21,7 @@ import { AddScope, OtherScopes, Suggestions, TypedScopes } from './typed-scopes.
 
 export interface ScopePickerProps {
   /** All that may be picked. */
-  readonly catalog: readonly string[];
+  readonly choices: Choices;
   /** The scopes that are picked; at first, those that a token holds. */
   readonly scopes: readonly string[];
   /** Gets the fewest scopes for the selection; none while the selection cannot be asked for. */
@@ -28,10 +32,10 @@ export interface ScopePickerProps {
   readonly refused?: readonly RefusedScope[];
 }
 
-/** Picks scopes from a catalog, as a tree of hosts, paths and methods. */
+/** Picks scopes: by permissions and in words where there are some, and as a tree of hosts, paths and methods. */
 export function ScopePicker(props: ScopePickerProps) {
-  const { catalog: entries, label, error, scopes, onChange, refused = [] } = props;
-  const known = useMemo(() => readCatalog(entries), [entries]);
+  const { choices, label, error, scopes, onChange, refused = [] } = props;
+  const known = useMemo(() => readChoices(choices), [choices]);
   return (
     <div class="picker-field">
       {known === undefined ? (
@@ -54,20 +58,26 @@ interface Known {
   readonly catalog: ScopeCatalog;
   readonly tree: ScopeTree;
   readonly search: Search;
+  /** Empty if nobody has said what the endpoints are called. */
+  readonly resources: readonly Resource[];
 }
 
 /**
- * `undefined` if the entries are not a catalog: a service without one lists scopes with wildcards.
+ * `undefined` if the scopes are not a catalog: a service without one lists scopes with wildcards.
  */
-function readCatalog(entries: readonly string[]): Known | undefined {
-  try {
-    const catalog = ScopeCatalog.from(entries);
-    const tree = scopeTree(catalog);
-    return { catalog, tree, search: new Search(tree) };
-  } catch {
-    return undefined;
-  }
+function readChoices(choices: Choices): Known | undefined {
+  const { scopes, permissions } = choices;
+  const catalog = catalogOf(choices);
+  if (catalog === undefined) return undefined;
+  const words = new Map(scopes.map(({ scope, ...rest }) => [scope, rest]));
+  const tree = scopeTree(catalog, (scope) => words.get(scope.toString()) ?? {});
+  const hasWords = scopes.some(({ summary, tag }) => summary !== undefined || tag !== undefined);
+  const resources = hasWords ? resourcesOf(tree, permissions) : [];
+  return { catalog, tree, search: new Search(tree), resources };
 }
+
+/** How endpoints are shown. */
+type View = 'permissions' | 'endpoints';
 
 interface Picked {
   readonly selection: Selection;
@@ -127,7 +137,8 @@ function Picker(props: PickerProps) {
         )}
         <div class="picker-body">
           <div class="picker-choice">
-            <Endpoints tree={tree} search={known.search} />
+            <Endpoints known={known} />
+            <OnlyThisResource />
             <OtherScopes />
             <AddScope
               catalog={catalog}
@@ -144,27 +155,40 @@ function Picker(props: PickerProps) {
   );
 }
 
-interface EndpointsProps {
-  readonly tree: ScopeTree;
-  readonly search: Search;
-}
-
-/** The tree, or what a search finds. */
-function Endpoints({ tree, search }: EndpointsProps) {
+/** The permissions or the tree, or what a search finds. */
+function Endpoints({ known }: { readonly known: Known }) {
+  const { tree, search, resources } = known;
   const [query, setQuery] = useState('');
+  const [view, setView] = useState<View>(resources.length > 0 ? 'permissions' : 'endpoints');
+  const [open, setOpen] = useState<ReadonlySet<Resource>>(new Set());
+  const toggle = (resource: Resource) => {
+    const next = new Set(open);
+    if (!next.delete(resource)) next.add(resource);
+    setOpen(next);
+  };
   const { root } = tree;
   return (
     <>
+      {resources.length > 0 && (
+        <ChoiceField
+          label={TEXTS.picker.view}
+          value={view}
+          choices={TEXTS.picker.views}
+          onChange={setView}
+        />
+      )}
       <TextField
         type="search"
         label={TEXTS.picker.search}
-        hint={TEXTS.picker.searchHint}
+        hint={resources.length > 0 ? TEXTS.picker.wordsHint : TEXTS.picker.searchHint}
         value={query}
         onChange={setQuery}
       />
       <TreeFrame>
         {query.trim() !== '' ? (
-          <FoundList search={search} query={query} />
+          <FoundList search={search} query={query} isInWords={resources.length > 0} />
+        ) : view === 'permissions' ? (
+          <ResourceList resources={resources} open={open} toggle={toggle} />
         ) : (
           <>
             {root.children.length > 1 && <BranchRow branch={root} chain={[]} />}
@@ -197,8 +221,14 @@ function openAtFirst(tree: ScopeTree, selection: Selection): ReadonlySet<Branch>
 /** How many endpoints are shown. Nobody reads more, and rendering them would delay each letter. */
 const SHOWN = 60;
 
-/** The endpoints that a search finds, by path. */
-function FoundList({ search, query }: { readonly search: Search; readonly query: string }) {
+interface FoundListProps {
+  readonly search: Search;
+  readonly query: string;
+  readonly isInWords: boolean;
+}
+
+/** The endpoints that a search finds: in words with the best first, or by path. */
+function FoundList({ search, query, isInWords }: FoundListProps) {
   const { selection, change } = usePicking();
   const found = useMemo(() => search.find(query), [search, query]);
   const shown = found.slice(0, SHOWN);
@@ -215,11 +245,17 @@ function FoundList({ search, query }: { readonly search: Search; readonly query:
         )}
       </div>
       <ul>
-        {byBranch(shown).map(([branch, entries]) => (
-          <li key={branch.index}>
-            <EndpointRow entries={entries} branches={branchesTo(branch)} />
-          </li>
-        ))}
+        {isInWords
+          ? shown.map((entry) => (
+              <li key={entry.index}>
+                <EndpointLine entry={entry} />
+              </li>
+            ))
+          : byBranch(shown).map(([branch, entries]) => (
+              <li key={branch.index}>
+                <EndpointRow entries={entries} branches={branchesTo(branch)} />
+              </li>
+            ))}
       </ul>
     </>
   );

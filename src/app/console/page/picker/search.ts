@@ -1,24 +1,101 @@
 import type { Entry, ScopeTree } from './tree.ts';
 
-/** Finds entries by parts of their method, host and path. Made once for a tree. */
+/** Words that say nothing about an endpoint. */
+const STOP_WORDS: ReadonlySet<string> = new Set(
+  'a an the of for to in on at by with from and or all my your i how do can'.split(' '),
+);
+
+/** What a word of a query is worth, by where it is found. */
+const WORTH = { summary: 8, operationId: 4, tag: 3, segments: 2, path: 1 } as const;
+/** Of a whole word, beside its beginning. */
+const WHOLE = 2;
+
+/** The words of an entry, each with what it is worth. */
+interface Indexed {
+  readonly worths: ReadonlyMap<string, number>;
+  /** The summary without the words that say nothing. */
+  readonly summary: string;
+  /** For words that are parts of a path, such as `orders/{}`. */
+  readonly text: string;
+}
+
+/** Finds entries by what people call them, and by their method, host and path. Made once for a tree. */
 export class Search {
   readonly #tree: ScopeTree;
-  readonly #texts: readonly string[];
+  readonly #indexed: readonly Indexed[];
 
   constructor(tree: ScopeTree) {
     this.#tree = tree;
-    this.#texts = tree.entries.map(({ scope: { method, domain, path } }) =>
-      `${method}:${domain}/${path}\n${method} /${path}`.toLowerCase(),
-    );
+    this.#indexed = tree.entries.map(indexed);
   }
 
-  /** The entries that have all words of a query, in the order of the tree; none without a word. */
+  /**
+   * The entries that have all words of a query, in whatever order and by their beginnings: those whose
+   * summary has them come first. None without a word.
+   */
   find(query: string): readonly Entry[] {
-    const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+    const given = query.toLowerCase().split(/\s+/).filter(Boolean);
+    const meant = given.filter((word) => !STOP_WORDS.has(word));
+    const words = meant.length > 0 ? meant : given;
     if (words.length === 0) return [];
-    return this.#tree.entries.filter(({ index }) => {
-      const text = this.#texts[index] as string;
-      return words.every((word) => text.includes(word));
-    });
+    const phrase = words.join(' ');
+    const found: { readonly entry: Entry; readonly worth: number }[] = [];
+    for (const entry of this.#tree.entries) {
+      const worth = worthOf(this.#indexed[entry.index] as Indexed, words, phrase);
+      if (worth > 0) found.push({ entry, worth });
+    }
+    // Stable: what is worth the same stays in the order of the tree.
+    return found.sort((a, b) => b.worth - a.worth).map(({ entry }) => entry);
   }
+}
+
+function indexed({ scope, words }: Entry): Indexed {
+  const { method, domain, path } = scope;
+  const text = `${method}:${domain}/${path}\n${method} /${path}`.toLowerCase();
+  const worths = new Map<string, number>();
+  const add = (place: keyof typeof WORTH, given: string) => {
+    for (const word of wordsIn(given)) {
+      worths.set(word, Math.max(WORTH[place], worths.get(word) ?? 0));
+    }
+  };
+  const all = words.operations ?? [words];
+  add('path', text);
+  for (const { summary = '', tag = '', operationId = '', segments = [] } of all) {
+    add('segments', segments.join(' '));
+    add('tag', tag);
+    add('operationId', operationId);
+    add('summary', summary);
+  }
+  const summary = wordsIn(words.summary ?? '').filter((word) => !STOP_WORDS.has(word));
+  return { worths, summary: summary.join(' '), text };
+}
+
+function wordsIn(text: string): readonly string[] {
+  return text
+    .toLowerCase()
+    .split(/[^\p{L}\p{N}]+/u)
+    .filter(Boolean);
+}
+
+/** 0 if a word is nowhere. */
+function worthOf(
+  { worths, summary, text }: Indexed,
+  words: readonly string[],
+  phrase: string,
+): number {
+  let sum = 0;
+  for (const word of words) {
+    let best = text.includes(word) ? WORTH.path : 0;
+    for (const [known, worth] of worths) {
+      if (worth >= best && known.startsWith(word)) {
+        best = known === word ? worth + WHOLE : Math.max(best, worth);
+      }
+    }
+    if (best === 0) return 0;
+    sum += best;
+  }
+  if (summary === phrase) return sum + 100;
+  // Of two that have the words, the one that says little else.
+  const closeness = summary === '' ? 0 : phrase.length / Math.max(phrase.length, summary.length);
+  return sum + (summary.startsWith(phrase) ? 5 : 0) + 4 * closeness;
 }

@@ -1,3 +1,4 @@
+import type { WireScopeDetail } from '../../../../http/wire.ts';
 import { getOrMake } from '../../../../scope/collections.ts';
 import { pathTextOf } from '../../../../scope/grammar.ts';
 import type { Scope } from '../../../../scope/index.ts';
@@ -14,6 +15,8 @@ export interface Branch {
   readonly parent: Branch | undefined;
   /** The host or the segment; empty for the root. */
   readonly text: string;
+  /** The same for people: a `{}` with the name of its parameter, if that is known. */
+  readonly label: string;
   /** 0 for the root, 1 for a host. */
   readonly depth: number;
   readonly children: readonly Branch[];
@@ -30,7 +33,12 @@ export interface Entry {
   readonly index: number;
   readonly scope: Scope;
   readonly branch: Branch;
+  /** What people call it; empty if nobody says. */
+  readonly words: Words;
 }
+
+/** What people call an endpoint, as the service says. */
+export type Words = Omit<WireScopeDetail, 'scope'>;
 
 /** Scopes by host and path, such as a catalog. */
 export interface ScopeTree {
@@ -43,47 +51,58 @@ type Mutable<Part> = { -readonly [Key in keyof Part]: Part[Key] };
 interface Seed {
   readonly children: Map<string, Seed>;
   readonly scopes: Scope[];
+  /** Of the parameter. */
+  name: string | undefined;
 }
 
 /** Takes time in proportion to the length of all scopes. */
-export function scopeTree(scopes: Iterable<Scope>): ScopeTree {
+export function scopeTree(
+  scopes: Iterable<Scope>,
+  wordsOf: (scope: Scope) => Words = () => NO_WORDS,
+): ScopeTree {
   const seed = newSeed();
-  for (const scope of scopes) seedOf(seed, scope).scopes.push(scope);
+  for (const scope of scopes) seedOf(seed, scope, wordsOf(scope).segments).scopes.push(scope);
   const branches: Branch[] = [];
   const entries: Entry[] = [];
-  const root = grow(seed, { text: '', depth: 0, parent: undefined });
+  const root = grow(seed, { text: '', label: '', depth: 0, parent: undefined });
   return { root, branches, entries };
 
   function grow(
     { children, scopes }: Seed,
-    place: Pick<Branch, 'text' | 'depth' | 'parent'>,
+    place: Pick<Branch, 'text' | 'label' | 'depth' | 'parent'>,
   ): Branch {
     const start = entries.length;
     const index = branches.length;
     const branch: Mutable<Branch> = { ...place, index, children: [], entries: [], start, end: 0 };
     branches.push(branch);
     branch.entries = scopes.sort(byMethod).map((scope) => {
-      const entry = { index: entries.length, scope, branch };
+      const entry = { index: entries.length, scope, branch, words: wordsOf(scope) };
       entries.push(entry);
       return entry;
     });
     const names = [...children.keys()].sort();
-    branch.children = names.map((text) =>
-      grow(children.get(text) as Seed, { text, depth: place.depth + 1, parent: branch }),
-    );
+    branch.children = names.map((text) => {
+      const child = children.get(text) as Seed;
+      const label = child.name === undefined ? text : `{${child.name}}`;
+      return grow(child, { text, label, depth: place.depth + 1, parent: branch });
+    });
     branch.end = entries.length;
     return branch;
   }
 }
 
+const NO_WORDS: Words = {};
+
 function newSeed(): Seed {
-  return { children: new Map(), scopes: [] };
+  return { children: new Map(), scopes: [], name: undefined };
 }
 
-function seedOf(root: Seed, scope: Scope): Seed {
+function seedOf(root: Seed, scope: Scope, names: readonly string[] = []): Seed {
   let seed = root;
+  let place = 0;
   for (const text of [scope.domain, ...segmentsOf(scope)]) {
     seed = getOrMake(seed.children, text, newSeed);
+    if (text === '{}') seed.name ??= names[place++] || undefined;
   }
   return seed;
 }
