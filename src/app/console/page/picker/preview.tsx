@@ -57,20 +57,25 @@ function effectOf(writing: number, all: number): string {
 function Scopes({ preview: { requested, granted } }: { readonly preview: Preview & { ok: true } }) {
   return (
     <>
-      <h3>{TEXTS.picker.requested({ count: requested.length })}</h3>
-      <ScopeList scopes={requested} />
-      <Exactly granted={granted} />
+      <OnDemand title={TEXTS.picker.requested({ count: requested.length })} scopes={requested} />
+      <OnDemand title={TEXTS.picker.exactly({ count: granted.length })} scopes={granted} />
       <p class="hint">{TEXTS.picker.snapshot}</p>
     </>
   );
 }
 
-function Exactly({ granted }: { readonly granted: readonly string[] }) {
+interface OnDemandProps {
+  readonly title: string;
+  readonly scopes: readonly string[];
+}
+
+/** A list that is rendered once it is opened. */
+function OnDemand({ title, scopes }: OnDemandProps) {
   const [isOpen, setOpen] = useState(false);
   return (
     <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
-      <summary>{TEXTS.picker.exactly({ count: granted.length })}</summary>
-      {isOpen && <ScopeList scopes={granted} />}
+      <summary>{title}</summary>
+      {isOpen && <ScopeList scopes={scopes} />}
     </details>
   );
 }

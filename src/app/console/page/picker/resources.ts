@@ -23,7 +23,7 @@ export function resourcesOf(
 ): readonly Resource[] {
   const byScope = new Map(tree.entries.map((entry) => [entry.scope.toString(), entry]));
   const entriesOf = (scopes: readonly string[]) =>
-    scopes.flatMap((scope) => byScope.get(scope) ?? []);
+    scopes.flatMap((scope) => byScope.get(scope) ?? []).sort((a, b) => a.index - b.index);
   return permissions.flatMap((permission) => {
     const { domain, description, read, write } = permission;
     const all = entriesOf(write);

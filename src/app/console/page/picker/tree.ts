@@ -102,7 +102,9 @@ function seedOf(root: Seed, scope: Scope, names: readonly string[] = []): Seed {
   let place = 0;
   for (const text of [scope.domain, ...segmentsOf(scope)]) {
     seed = getOrMake(seed.children, text, newSeed);
-    if (text === '{}') seed.name ??= names[place++] || undefined;
+    if (text !== '{}') continue;
+    seed.name ??= names[place] || undefined;
+    place += 1;
   }
   return seed;
 }
