@@ -78,6 +78,8 @@ const INNER_DOORS: readonly RegExp[] = [
   /^(?:inputs\/(?:instant|once|schemas|scope-hints)|limits\/addresses)\.ts$/,
   // The pages of the server are sent as the answers of the token handler are.
   /^http\/(?:errors|public-file|request|responses|node\/(?:listener|sending|turns))\.ts$/,
+  // The sessions of the console are kept in a cookie.
+  /^http\/sign-in\/session-cookie\.ts$/,
   // The page and the commands call the service with one client, and read what it writes.
   /^http\/(?:client|routes|wire)\.ts$/,
   // The commands for operators look into keys, values and stored records.

@@ -29,10 +29,11 @@ import { HttpError, internalError, overloaded, STATUS } from './errors.ts';
 import { handlerOptions, type SignInWay, type TokenHandlerOptions } from './handler-options.ts';
 import { FORM_TYPE, failAsOAuth, parseForm } from './introspection.ts';
 import { type Send, toFetchResponse } from './node/sending.ts';
-import { fromFetch, type HttpRequest, ownForms } from './request.ts';
+import { type CookieSessions, fromFetch, type HttpRequest, ownForms } from './request.ts';
 import { notFound, TokenResources, type Verb } from './resources.ts';
 import { fail, type HttpResponse, type WholeResponse } from './responses.ts';
 import { allRoutes, type Route } from './routes.ts';
+import { sessionVerbs, withoutCookie } from './sessions.ts';
 import { type Caller, SignIns } from './sign-in/sign-in.ts';
 import { type Party, Reservation, Slots } from './slots.ts';
 
@@ -304,6 +305,22 @@ function bySignIn(kind: PartyKind, ways: SignInWays): CredentialCheck {
   };
 }
 
+/**
+ * For calls about the session itself, whose cookie may be due for renewal. They count as those of a session
+ * even with a password: signing in needs the header of a script, too.
+ */
+function byCookie(ways: SignInWays, sessions: CookieSessions): CredentialCheck {
+  const check = bySignIn('account', { ...ways, session: (request) => sessions.accountOf(request) });
+  return async (signIns, caller) => {
+    try {
+      const admitted = await check(signIns, caller);
+      return { ...admitted, signedIn: { account: admitted.account, isBySession: true } };
+    } catch (error) {
+      throw withoutCookie(error, sessions.cleared(caller.request));
+    }
+  };
+}
+
 function byBearer(tokens: TokenHandlerOptions['tokens']): CredentialCheck {
   return async (_, { request }) => {
     const bearer = await bearerOf(tokens, request.header('authorization'));
@@ -320,31 +337,41 @@ function resourcesOf(
   schemas: BodySchemas,
 ): ReadonlyMap<string, Resource> {
   const { tokens, authenticate, session, introspection } = options;
+  const sessions = cookiesOf(options);
   const { maxInFlight = DEFAULT_IN_FLIGHT } = options;
-  const verbs = new TokenResources(tokens, schemas, options.acceptLegacyBody);
+  const verbs = {
+    ...new TokenResources(tokens, schemas, options.acceptLegacyBody),
+    ...sessionVerbs(sessions),
+  };
   const { json, form } = bodiesOf(options);
   const entrance = () => new Entrance(maxInFlight);
   const oauth = { bodies: form, fail: failAsOAuth };
   const strangers = { ...form, slots: new Slots(maxInFlight, STRANGER_SHARE) };
   const server = bySignIn('server', { ...introspection, isOAuth: true });
+  const ways = { authenticate, session };
+  const account = { bodies: json, fail, entrance: entrance(), check: bySignIn('account', ways) };
+  const cookie = sessions === undefined ? account : { ...account, check: byCookie(ways, sessions) };
   const kinds: Readonly<Record<NonNullable<Route['by']>, Omit<Resource, 'verbs'>>> = {
-    account: {
-      bodies: json,
-      fail,
-      entrance: entrance(),
-      check: bySignIn('account', { authenticate, session }),
-    },
+    account,
+    password: cookie,
+    session: cookie,
     bearer: { bodies: json, fail, entrance: entrance(), check: byBearer(tokens) },
     server: { ...oauth, entrance: entrance(), check: server, isOAuth: true },
     anybody: { ...oauth, bodies: strangers, entrance: entrance() },
   };
+  const given = { ...options, sessions };
   const resources = new Map<string, Resource>();
   for (const { method, path, verb, by = 'account', option } of allRoutes()) {
-    if (verb === undefined || (option !== undefined && !options[option])) continue;
+    if (verb === undefined || (option !== undefined && !given[option])) continue;
     const before = resources.get(path)?.verbs;
     resources.set(path, { ...kinds[by], verbs: { ...before, [method]: verbs[verb] } });
   }
   return resources;
+}
+
+/** The sessions that the service itself keeps. Those of a host are its own matter. */
+function cookiesOf({ session }: TokenHandlerOptions): CookieSessions | undefined {
+  return session && ownForms.get(session)?.cookies;
 }
 
 /** A file that everybody may read. */
@@ -355,7 +382,7 @@ function filesOf(options: TokenHandlerOptions, bodies: BodySchemas): ReadonlyMap
   // Most programs never ask for it, so it is loaded and made on its first request.
   const document = once(async () => {
     const { openApiDocument } = await import('./description/document.ts');
-    return openApiDocument({ ...options, bodies });
+    return openApiDocument({ ...options, sessions: cookiesOf(options), bodies });
   });
   return new Map<string, OpenFile>([
     ['/openapi.json', async (request) => (await document())(request)],

@@ -30,6 +30,7 @@ export type HeaderName =
   | 'origin'
   | 'sec-fetch-site'
   | 'x-forwarded-host'
+  | 'x-forwarded-proto'
   | 'x-tokenwright'
   | 'x-tokenwright-account';
 
@@ -42,6 +43,28 @@ export interface BodyStream {
   next(): Promise<Uint8Array | string | undefined>;
   /** Stops reading, and ends a pending `next`. */
   cancel(): void;
+}
+
+/** A session that the service itself keeps, in a cookie. */
+export interface CookieSession {
+  readonly username: string;
+  readonly expiresAt: Date;
+  /** The `Set-Cookie` header that keeps it; absent if the cookie of the call is still good. */
+  readonly cookie?: string | undefined;
+}
+
+/** How the service keeps people signed in: by a cookie of its own. */
+export interface CookieSessions {
+  /** The account of a session that has not ended, also if its cookie is due for renewal; `null` for none. */
+  accountOf(request: Request): string | null;
+  /** Begins a session. The caller has checked the password of the user. */
+  begin(username: string, request: HttpRequest): CookieSession;
+  /** The session of a call, renewed if it is due; `null` if it has ended. */
+  renew(request: HttpRequest): Promise<CookieSession | null>;
+  /** Ends the session of a call. Resolves to whether there was one. */
+  end(request: HttpRequest): Promise<boolean>;
+  /** The `Set-Cookie` header that removes the cookie of a call; `undefined` if it has none, or a good one. */
+  cleared(request: HttpRequest): string | undefined;
 }
 
 /** How a function of this package takes a call without a Fetch `Request`. */
@@ -60,12 +83,14 @@ export interface OwnForm {
     readonly username: string;
     readonly password: string;
   }) => string | undefined;
+  /** Of a `session`: how the service itself begins, renews and ends the sessions. */
+  readonly cookies?: CookieSessions | undefined;
   /** Of a `clientAddress`: whether this address, at the other end of a connection, is that of a proxy. */
   readonly isProxy?: (address: string) => boolean;
 }
 
 /**
- * The own forms of `tokenHandler`, `fixedAccounts` and `forwardedAddress`, by the functions that the host
+ * The own forms of `tokenHandler`, `fixedAccounts`, `forwardedAddress` and sessions by cookie, by the functions that the host
  * gets from them and passes to `toNodeListener` and `tokenHandler`. This cannot be an argument: those functions take a
  * `Request`, as any function of a host does, and building one costs as much as the rest of the call. Nor
  * can it be a property of the function: a wrapper made with `Object.assign` would copy the property, and

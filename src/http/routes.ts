@@ -16,14 +16,14 @@ export interface Route {
   /** Makes the answer; absent for what is the same for everybody. */
   readonly verb?: string;
   /** Whose credentials it needs. @default 'account' */
-  readonly by?: 'account' | 'bearer' | 'server' | 'anybody';
+  readonly by?: 'account' | 'password' | 'session' | 'bearer' | 'server' | 'anybody';
   /** The option of the handler without which there is no such call. */
-  readonly option?: 'derivation' | 'introspection' | 'revocation';
+  readonly option?: 'derivation' | 'introspection' | 'revocation' | 'sessions';
   readonly operationId: string;
   readonly summary: string;
   readonly description?: string;
   /** The group of the document. @default 'tokens' */
-  readonly tag?: 'oauth' | 'about';
+  readonly tag?: 'oauth' | 'sessions' | 'about';
   readonly query?: keyof typeof QUERIES;
   /** Whether it obeys `If-Match`. */
   readonly isConditional?: true;
@@ -85,6 +85,13 @@ const FINDING: WireFinding = {
   message: 'was not used since 2025-01-01, when counting of it began; revoke it if nobody needs it',
   since: CREATED_AT,
 };
+
+const SESSION = {
+  option: 'sessions',
+  tag: 'sessions',
+  answer: 'Session',
+  example: { data: { username: 'ada', expire: CREATED_AT + 28_800 }, ...SUCCESS },
+} as const;
 
 const ISSUED = {
   answer: 'IssuedToken',
@@ -286,6 +293,39 @@ export const ROUTES = {
     answer: 'ScopeList',
     success: 'The scopes, in canonical order.',
     example: { data: [EXAMPLE_SCOPE], ...SUCCESS },
+    codes: [],
+  },
+  'POST /session': {
+    ...SESSION,
+    verb: 'beginSession',
+    by: 'password',
+    operationId: 'beginSession',
+    summary: 'Signs in: begins a session, kept in a cookie',
+    description:
+      'The cookie stands for the credentials in later calls, for at most eight hours. It must be renewed after 15 minutes, by `GET`.',
+    success: 'The session. The header `Set-Cookie` holds its cookie.',
+    codes: [],
+  },
+  'GET /session': {
+    ...SESSION,
+    verb: 'renewSession',
+    by: 'session',
+    operationId: 'renewSession',
+    summary: 'Shows who is signed in, and renews the cookie',
+    success: 'The session. If its cookie was due, the header `Set-Cookie` renews it.',
+    codes: [],
+  },
+  'DELETE /session': {
+    ...SESSION,
+    verb: 'endSession',
+    by: 'session',
+    operationId: 'endSession',
+    summary: 'Signs out: ends the session',
+    description:
+      'A copy of the cookie can work in other processes of the service for up to 15 minutes.',
+    answer: 'Done',
+    success: 'The session has ended, and its cookie is removed.',
+    example: { data: null, ...SUCCESS },
     codes: [],
   },
   'GET /openapi.json': {

@@ -470,6 +470,14 @@ export const ANSWERS = {
     }),
   ),
   Done: once(() => enveloped(member<null>((value) => value === null, { type: 'null' }))),
+  Session: once(() =>
+    enveloped(
+      z.object({
+        username: text(),
+        expire: seconds('UNIX seconds. It is never longer, however often it is renewed.'),
+      }),
+    ),
+  ),
   Failure: failure,
   Introspection: introspection,
   /** An OpenAPI document. */

@@ -114,6 +114,7 @@ export class Key {
   // Key objects: raw bytes would be imported on every call, which is seven times slower.
   readonly #reveal: crypto.KeyObject | undefined;
   readonly #cursor: crypto.KeyObject | undefined;
+  readonly #session: crypto.KeyObject | undefined;
 
   constructor(option: KeyOptions, path: string) {
     checkOption(option, path);
@@ -128,6 +129,7 @@ export class Key {
     this.#checksum = new ShortHmac(this.#checksumKey, 'tag\0');
     this.#reveal = isVerifier ? undefined : crypto.createSecretKey(subkey(bytes, 'reveal/v1'));
     this.#cursor = isVerifier ? undefined : crypto.createSecretKey(subkey(bytes, 'cursor/v1'));
+    this.#session = isVerifier ? undefined : crypto.createSecretKey(subkey(bytes, 'session/v1'));
   }
 
   /** Compares keys without exposing them. */
@@ -172,6 +174,11 @@ export class Key {
   sign(text: string): string {
     const mac = crypto.createHmac('sha256', this.#need(this.#cursor)).update(text).digest();
     return mac.subarray(0, 16).toString('base64url');
+  }
+
+  /** HMAC-SHA256 under the session key, as base64url. */
+  signSession(text: string): string {
+    return crypto.createHmac('sha256', this.#need(this.#session)).update(text).digest('base64url');
   }
 
   toVerifier(): KeyOptions {

@@ -14,6 +14,8 @@ import { ANSWERS, type Answers, type Json } from '../wire.ts';
 export interface ComponentOptions {
   readonly authenticate?: object | undefined;
   readonly session?: object | undefined;
+  /** Whether the sessions are those of the service itself. */
+  readonly sessions?: object | undefined;
   readonly introspection?: object | undefined;
   readonly revocation?: boolean | undefined;
   readonly derivation?: boolean | undefined;
@@ -122,6 +124,7 @@ function schemasOf(options: ComponentOptions): Json {
   return {
     Scope: SCOPE,
     ...answerSchemas(NAMED),
+    ...(options.sessions && answerSchemas(['Session'])),
     IssuedToken: {
       allOf: [{ $ref: '#/components/schemas/Token' }, { $ref: '#/components/schemas/Success' }],
     },

@@ -47,6 +47,7 @@ function documentOf(options: DocumentOptions): Json {
     tags: [
       { name: 'tokens', description: 'For accounts.' },
       ...(hasOAuth(options) ? [{ name: 'oauth', description: 'RFC 7662 and RFC 7009.' }] : []),
+      ...(options.sessions ? [{ name: 'sessions', description: 'For people in a browser.' }] : []),
       { name: 'about', description: 'About the service.' },
     ],
     paths: pathsOf(options),
@@ -86,6 +87,8 @@ function operationOf(route: Route, method: string, options: DocumentOptions): Js
 }
 
 const SECURITY: Readonly<Record<Exclude<Route['by'], 'account' | undefined>, readonly Json[]>> = {
+  password: [{ account: [] }],
+  session: [{ session: [] }],
   bearer: [{ bearer: [] }],
   server: [{ resourceServer: [] }],
   anybody: [],
@@ -128,7 +131,8 @@ function successOf({ answer, success, example }: Route): Json {
 /** The failures of a call, by status. */
 function failuresOf(route: Route, method: string, { limiter }: DocumentOptions): Json {
   const { by = 'account', form, body } = route;
-  const hasPassword = by === 'account' || by === 'server';
+  const isPublic = by === 'anybody' || by === 'bearer';
+  const hasPassword = !isPublic && by !== 'session';
   const codes: readonly Code[] = [
     'invalid_request',
     'uri_too_long',
@@ -138,7 +142,7 @@ function failuresOf(route: Route, method: string, { limiter }: DocumentOptions):
     ...(by === 'anybody' ? [] : (['unauthenticated', 'store_unavailable'] as const)),
     ...(body === undefined ? [] : (['invalid_json'] as const)),
     ...(body === undefined && form === undefined ? [] : BODY_CODES),
-    ...(hasPassword && method !== 'GET' ? (['cross_site'] as const) : []),
+    ...(!isPublic && method !== 'GET' ? (['cross_site'] as const) : []),
     ...route.codes,
     ...(hasPassword && limiter ? (['rate_limited'] as const) : []),
   ];
