@@ -24,6 +24,7 @@ import type { Metrics } from './metrics/metrics.ts';
 import { Monitoring } from './metrics/monitoring.ts';
 import { consolePage, frontPage } from './pages.ts';
 import type { LastingParts } from './reload.ts';
+import { Sessions } from './sessions.ts';
 import { type ServeSettings, secretFiles, serviceOptions } from './settings.ts';
 import { requireSqlite, type StoreTarget, storeTarget } from './stores/open.ts';
 
@@ -128,13 +129,18 @@ function callParts(
   settings: ServeSettings,
   audit: Audit | undefined,
   metrics: Metrics | undefined,
-): Pick<LastingParts, 'handler' | 'pages' | 'checkOf' | 'observers' | 'onService'> {
+): Omit<LastingParts, 'stores' | 'service' | 'signIn' | 'purgeAfter'> {
   const onSignIn = eachOf(audit?.recordSignIn, metrics?.recordSignIn);
   const handler = { ...handlerOptions(settings), onSignIn };
   audit?.addUsers(settings.introspection);
+  const hasConsole = settings.console === 'on';
+  const { clientAddress } = handler;
   return {
     handler,
-    pages: [frontPage(settings), ...(settings.console === 'on' ? [consolePage()] : [])],
+    pages: [frontPage(settings), ...(hasConsole ? [consolePage()] : [])],
+    sessionsOn: (leases) =>
+      hasConsole ? new Sessions({ leases, audit, clientAddress }) : undefined,
+    inCall: (work) => (audit === undefined ? work() : audit.inCall(work)),
     checkOf: (tokens) => gatewayCheck({ ...settings, tokens, onError: handler.onError }),
     observers: [metrics?.recordCall, theLog().recordCall].filter(
       (observer) => observer !== undefined,
@@ -204,7 +210,8 @@ export function newLimiter(): FailureLimiter {
 /** The paths of optional routes. */
 function pathsOf(settings: ServeSettings): string[] {
   const { introspection, revocation, derivation, docs, gateway } = settings;
-  const on = { introspection: introspection.length > 0, revocation, derivation };
+  // Sessions are part of the console.
+  const on = { introspection: introspection.length > 0, revocation, derivation, sessions: false };
   return [
     ...allRoutes().flatMap(({ path, option }) => (option && on[option] ? [path] : [])),
     ...(gateway === undefined ? [] : [CHECK]),

@@ -10,7 +10,13 @@ import {
 import { originForm } from '../../http/node/listener.ts';
 import { inTurn } from '../../http/node/turns.ts';
 import { ownForms } from '../../http/request.ts';
-import { type TokenEvent, TokenService, type TokenServiceOptions } from '../../index.ts';
+import {
+  type KeyOptions,
+  type LeaseStore,
+  type TokenEvent,
+  TokenService,
+  type TokenServiceOptions,
+} from '../../index.ts';
 import { count } from '../../text/wording.ts';
 import { describeError } from '../terminal/error-message.ts';
 import { type CallObserver, NO_ROUTE, observeCall } from './calls.ts';
@@ -19,6 +25,7 @@ import { theLog, warn } from './logs/log.ts';
 import { refusalWarnings } from './logs/refusals.ts';
 import type { Stores } from './metrics/monitoring.ts';
 import type { Page } from './pages.ts';
+import type { ServedAccount, Sessions } from './sessions.ts';
 import type { ServeSettings } from './settings.ts';
 
 /** The parts of a service that stay when its keys, catalog and accounts are replaced. */
@@ -31,6 +38,10 @@ export interface LastingParts {
   /** Makes the page for gateways, if there is one. */
   readonly checkOf: (tokens: TokenService) => Page | undefined;
   readonly observers: readonly CallObserver[];
+  /** Makes the sessions of the console, if it is on. */
+  readonly sessionsOn: (leases: LeaseStore) => Sessions | undefined;
+  /** Does the work of one call, as the log of changes needs it. */
+  readonly inCall: (work: () => void) => void;
   /** Called with each service before its first call. */
   readonly onService: (tokens: TokenService) => void;
   readonly purgeAfter: ServeSettings['purgeAfter'];
@@ -39,6 +50,7 @@ export interface LastingParts {
 /** A service, the listener that answers its calls, and the number of its calls in progress. */
 interface Running {
   readonly tokens: TokenService;
+  readonly keys: readonly KeyOptions[];
   listener: RequestListener;
   calls: number;
 }
@@ -49,12 +61,14 @@ interface Running {
  */
 export class ReloadableService {
   readonly #parts: LastingParts;
+  readonly #sessions: Sessions | undefined;
   #current: Running;
   #isClosed = false;
 
   /** Makes the first service. Nobody can sign in before {@link admit}. */
   constructor(parts: LastingParts, files: Omit<Reloaded, 'accounts'>) {
     this.#parts = parts;
+    this.#sessions = parts.sessionsOn(parts.stores.leases);
     this.#current = this.#serviceOf(files);
     if (parts.purgeAfter !== 'off') reportPurges(parts.purgeAfter);
     const warnOfRefusal = refusalWarnings();
@@ -72,7 +86,7 @@ export class ReloadableService {
   }
 
   /** Lets these accounts sign in, and starts the removal of old records. */
-  admit(accounts: readonly FixedAccount[]): void {
+  admit(accounts: readonly ServedAccount[]): void {
     this.#admit(this.#current, accounts);
   }
 
@@ -114,19 +128,24 @@ export class ReloadableService {
     this.#parts.onService(tokens);
     // Also checks the options of the handler: if they failed only after the first account is made,
     // nobody would see its password.
-    return { tokens, listener: this.#listener(tokens, () => null), calls: 0 };
+    const listener = this.#listener(tokens, { authenticate: () => null });
+    return { tokens, keys, listener, calls: 0 };
   }
 
-  #admit(running: Running, accounts: readonly FixedAccount[]): void {
+  #admit(running: Running, accounts: readonly ServedAccount[]): void {
     const { signIn, purgeAfter } = this.#parts;
-    running.listener = this.#listener(running.tokens, signIn(accounts));
+    const session = this.#sessions?.of(running.keys, accounts);
+    running.listener = this.#listener(running.tokens, { authenticate: signIn(accounts), session });
     if (purgeAfter !== 'off') running.tokens.upkeep({ purgeAfterDays: purgeAfter });
   }
 
   /** Answers calls with the pages, the check for gateways and the token handler. */
-  #listener(tokens: TokenService, authenticate: Authenticate): RequestListener {
-    const { checkOf, observers } = this.#parts;
-    const handler = tokenHandler({ ...this.#parts.handler, tokens, authenticate });
+  #listener(
+    tokens: TokenService,
+    ways: Pick<TokenHandlerOptions, 'session'> & { readonly authenticate: Authenticate },
+  ): RequestListener {
+    const { checkOf, observers, inCall } = this.#parts;
+    const handler = tokenHandler({ ...this.#parts.handler, tokens, ...ways });
     const handle = toNodeListener(handler);
     const routeOf = ownForms.get(handler)?.routeOf;
     const check = checkOf(tokens);
@@ -138,7 +157,7 @@ export class ReloadableService {
         const route = page?.route ?? routeOf?.(url.replace(/\?.*/s, '')) ?? NO_ROUTE;
         observeCall(observers, route, request, response);
       }
-      if (page === undefined) void handle(request, response);
+      if (page === undefined) inCall(() => void handle(request, response));
       else page.answer(request, response);
     };
   }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { SCANNED_BATCH } from '../../../bounds.ts';
 import { type FixedAccount, hashPassword } from '../../../http/index.ts';
@@ -6,6 +7,7 @@ import type { ScopeCatalog } from '../../../scope/index.ts';
 import { nextTurn } from '../../../time/deadline.ts';
 import { inputError } from '../../terminal/errors.ts';
 import { refuseRepeated } from '../../terminal/kinds.ts';
+import type { ServedAccount } from '../sessions.ts';
 import type { ServeSettings } from '../settings.ts';
 import type { StoreTarget } from '../stores/open.ts';
 import {
@@ -27,7 +29,7 @@ type FileSettings = Pick<
 export interface Reloaded {
   readonly keys: readonly KeyOptions[];
   readonly catalog: ScopeCatalog;
-  readonly accounts: readonly FixedAccount[];
+  readonly accounts: readonly ServedAccount[];
 }
 
 /** Reads the keys, the catalog and the accounts of a service, at its start and on each reload. */
@@ -169,7 +171,7 @@ export class ServiceFiles {
   }
 
   /** The accounts of the settings and of their file; none if the service makes one. */
-  async #givenAccounts(): Promise<readonly FixedAccount[]> {
+  async #givenAccounts(): Promise<readonly ServedAccount[]> {
     const { accounts, accountFile } = this.#settings;
     if (accountFile === undefined) return this.#hashed(accounts);
     const all = [...accounts, ...readAccountFile(accountFile)];
@@ -177,8 +179,8 @@ export class ServiceFiles {
     return this.#hashed(all);
   }
 
-  async #hashed(accounts: readonly FixedAccount[]): Promise<readonly FixedAccount[]> {
-    const hashed: FixedAccount[] = [];
+  async #hashed(accounts: readonly FixedAccount[]): Promise<readonly ServedAccount[]> {
+    const hashed: ServedAccount[] = [];
     for (const { password, ...account } of accounts) {
       if (password === undefined) {
         hashed.push(account);
@@ -187,7 +189,9 @@ export class ServiceFiles {
       const known = `${account.username}:${password}`;
       const passwordHash = this.#hashes.get(known) ?? hashPassword(password);
       this.#hashes.set(known, passwordHash);
-      hashed.push({ ...account, passwordHash });
+      // The hash has a new salt in each process, and sessions must outlive a restart.
+      const mark = createHash('sha256').update(known).digest('base64url');
+      hashed.push({ ...account, passwordHash, mark });
       await nextTurn();
     }
     return hashed;

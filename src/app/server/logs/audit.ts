@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -50,6 +51,18 @@ const SIGN_INS = {
   limited: 'sign_in_limited',
   unavailable: 'sign_in_unavailable',
 } as const satisfies Record<SignIn['outcome'], string>;
+
+/** What happens to a session of the console. */
+export type SessionEvent = 'session_begun' | 'session_ended' | 'session_refused';
+
+/** A session, for the log. */
+export interface AuditedSession {
+  /** Absent if the cookie is not one of this service. */
+  readonly user: string | undefined;
+  /** Names the session, and opens nothing. */
+  readonly session: string | undefined;
+  readonly address: string | undefined;
+}
 
 /**
  * Opens the audit log of `serve`.
@@ -105,14 +118,16 @@ function notOpened(path: string, error: unknown): CliError {
 }
 
 /**
- * Logs sign-ins, failed sign-ins and changes of tokens, one JSON object per line. Never logs a
- * value, a password, or an unknown user name, which may be a password.
+ * Logs sign-ins, failed sign-ins, sessions and changes of tokens, one JSON object per line. Never logs a
+ * value, a cookie, a password, or an unknown user name, which may be a password.
  */
 export class Audit {
   readonly #lines: Pick<LineWriter, 'write' | 'close'>;
   readonly #failures = new Allowance((count) => this.#writeNow('sign_ins_left_out', { count }));
   readonly #trouble = new Allowance((count) => this.#writeNow('events_left_out', { count }));
   readonly #users = new Set<string>();
+  /** The session of the call in progress. */
+  readonly #call = new AsyncLocalStorage<{ session?: string }>();
   /** The time of the last logged sign-in by account and address. */
   readonly #signedIn = new Map<string, number>();
 
@@ -130,12 +145,30 @@ export class Audit {
     const { type, at, ...about } = event;
     if (!LOGGED.has(type)) return;
     if (LIMITED.has(type) && !this.#trouble.take()) return;
-    this.#write(at, type, about);
+    const session = this.#call.getStore()?.session;
+    this.#write(at, type, session === undefined ? about : { ...about, session });
   };
+
+  /** Does the work of one call, whose session may be named meanwhile. */
+  inCall(work: () => void): void {
+    this.#call.run({}, work);
+  }
+
+  /** Names the session of this call, for the changes that it makes. */
+  nameSession(session: string): void {
+    const call = this.#call.getStore();
+    if (call !== undefined) call.session = session;
+  }
+
+  /** Logs what happens to a session. */
+  recordSession(event: SessionEvent, { user, session, address }: AuditedSession): void {
+    if (event === 'session_refused' && !this.#failures.take()) return;
+    this.#writeNow(event, { user: user ?? null, session, ...addressIn(address) });
+  }
 
   /** Logs a sign-in or its failure. */
   readonly recordSignIn = ({ outcome, username, address, account, at }: SignIn): void => {
-    const from = address === undefined ? {} : { address: ADDRESS.test(address) ? address : null };
+    const from = addressIn(address);
     if (outcome === 'accepted') {
       if (this.#isNew(`${account}\n${address}`, at.getTime())) {
         this.#write(at, SIGN_INS.accepted, { account, ...from });
@@ -170,6 +203,10 @@ export class Audit {
   #write(at: Date, event: string, about: Readonly<Record<string, unknown>>): void {
     this.#lines.write(lineOf(at, event, about));
   }
+}
+
+function addressIn(address: string | undefined): { readonly address?: string | null } {
+  return address === undefined ? {} : { address: ADDRESS.test(address) ? address : null };
 }
 
 /** Allows some lines in each second, and counts the others. */
