@@ -19,7 +19,7 @@ import type {
 } from '../../../http/wire.ts';
 import type { AskedLimits } from './limits-draft.ts';
 import type { NewToken } from './new-token-draft.ts';
-import type { Session } from './session.ts';
+import { basicSession, HOST_SESSION, type Session } from './session.ts';
 
 /**
  * A token as the page keeps it: never with its value. If the service can show a value again, the
@@ -224,6 +224,8 @@ export interface Abilities {
   readonly takesPassword: boolean;
   /** Whether it takes a session of the host. */
   readonly takesSession: boolean;
+  /** Whether the service keeps people signed in by itself, with a cookie. */
+  readonly keepsSession: boolean;
   /** Whether tokens can have limits. */
   readonly takesLimits: boolean;
   /** The longest lifetime of a new token, if the service names one. */
@@ -243,6 +245,7 @@ export async function readAbilities(base: string): Promise<Abilities> {
   return {
     takesPassword: schemes.some(({ type, scheme }) => type === 'http' && scheme === 'basic'),
     takesSession: schemes.some(({ type, name }) => type === 'apiKey' && name === 'x-tokenwright'),
+    keepsSession: paths.includes('/session'),
     takesLimits: body?.['limits'] !== undefined,
     maxSeconds: body?.['ttl']?.maximum,
     listsChildren: parametersOf(document).some(({ name }) => name === 'parent'),
@@ -283,13 +286,79 @@ interface DescribedCall {
   };
 }
 
+/** Where people sign in, and how. */
+export interface Door {
+  /** The address of the service. */
+  readonly base: string;
+  readonly abilities: Pick<Abilities, 'keepsSession'>;
+}
+
+/** The session that the browser has a cookie of; `undefined` without one. @throws {ApiError} */
+export function findSession({ base, abilities }: Door): Promise<Session | undefined> {
+  return abilities.keepsSession
+    ? askSession(base, 'GET', HOST_SESSION)
+    : checkSession(base, HOST_SESSION);
+}
+
+/**
+ * Signs in with a password. A service that keeps sessions gets the password once, and then the page
+ * forgets it. `noCookie` if the browser does not keep the cookie.
+ *
+ * @throws {ApiError} if the service cannot check the password
+ */
+export async function signInWith(
+  { base, abilities }: Door,
+  username: string,
+  password: string,
+): Promise<Session | 'refused' | 'noCookie'> {
+  const basic = basicSession(username, password);
+  if (!abilities.keepsSession) return (await checkSession(base, basic)) ?? 'refused';
+  const session = await askSession(base, 'POST', basic);
+  if (session === undefined) return 'refused';
+  return (await askSession(base, 'GET', session)) ?? 'noCookie';
+}
+
+/** The same session with a renewed cookie; `undefined` if it has ended. @throws {ApiError} */
+export async function renewSession(base: string, session: Session): Promise<Session | undefined> {
+  return session.kind === 'own' ? askSession(base, 'GET', session) : undefined;
+}
+
+/** Ends a session; one that has ended already is as good. @throws {ApiError} */
+export async function endSession(base: string, session: Session): Promise<void> {
+  if (session.kind === 'own') await askSession(base, 'DELETE', session);
+}
+
+/** Makes a call about the session; `undefined` if nobody is signed in. */
+function askSession(
+  base: string,
+  method: 'POST' | 'GET' | 'DELETE',
+  session: Session,
+): Promise<Session | undefined> {
+  return asSession(base, session, async (client) => {
+    const { data } = await client.call(`${method} /session`);
+    return data === null ? HOST_SESSION : { kind: 'own', username: data.username };
+  });
+}
+
 /**
  * Checks a session with the service; `undefined` if the service refuses it. A session of a host
  * gets the account that it belongs to.
  *
  * @throws {ApiError} if the service cannot check it
  */
-export async function checkSession(base: string, session: Session): Promise<Session | undefined> {
+export function checkSession(base: string, session: Session): Promise<Session | undefined> {
+  return asSession(base, session, async (client) => {
+    await client.call('GET /token', { query: { limit: 1 } });
+    // Always a new object, by which refused calls notice that they can try again.
+    return { ...session };
+  });
+}
+
+async function asSession(
+  base: string,
+  session: Session,
+  ask: (client: ServiceClient) => Promise<Session>,
+): Promise<Session | undefined> {
   let account: string | null = null;
   const send = sendAs(session, base);
   const client = new ServiceClient({
@@ -300,13 +369,12 @@ export async function checkSession(base: string, session: Session): Promise<Sess
     },
   });
   try {
-    await client.call('GET /token', { query: { limit: 1 } });
+    const opened = await ask(client);
+    return { ...opened, ...(opened.kind !== 'basic' && account !== null && { account }) };
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) return undefined;
     throw error;
   }
-  // Always a new object, by which refused calls notice that they can try again.
-  return { ...session, ...(session.kind === 'host' && account !== null && { account }) };
 }
 
 /** Names the account that opened the page. The service refuses the session of another account. */
@@ -316,7 +384,7 @@ const ACCOUNT_HEADER = 'x-tokenwright-account';
 function sendAs(session: Session, base: string): Send {
   return async (path, init) => {
     try {
-      return await fetch(base + path, requestAs(session, init));
+      return await fetch(base + path, requestAs(session, path, init));
     } catch {
       throw unreachable();
     }
@@ -324,15 +392,19 @@ function sendAs(session: Session, base: string): Send {
 }
 
 /** A call by the value of a token goes without the session. */
-function requestAs(session: Session, init: SentRequest): RequestInit {
+function requestAs(session: Session, path: string, init: SentRequest): RequestInit {
   const headers = new Headers(init.headers);
   const isByValue = headers.has('authorization');
-  const isByCookie = session.kind === 'host' && !isByValue;
   headers.set('x-tokenwright', 'console');
-  if (session.kind !== 'host' && !isByValue) headers.set('authorization', session.authorization);
-  if (isByCookie && session.account !== undefined) headers.set(ACCOUNT_HEADER, session.account);
+  if (session.kind === 'basic') {
+    if (!isByValue) headers.set('authorization', session.authorization);
+  } else if (!isByValue && session.account !== undefined) {
+    headers.set(ACCOUNT_HEADER, session.account);
+  }
+  // The answer to a password may hold the cookie of a session.
+  const takesCookie = !isByValue && (session.kind !== 'basic' || path === '/session');
   // Omitting cookies also keeps the browser from opening its own dialog for passwords.
-  const credentials = isByCookie ? 'same-origin' : 'omit';
+  const credentials = takesCookie ? 'same-origin' : 'omit';
   return { ...init, headers, credentials, cache: 'no-store', redirect: 'error' };
 }
 

@@ -1,17 +1,25 @@
 import { useCallback, useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { ApiError } from '../../../http/client.ts';
-import { type Abilities, Api, checkSession, readAbilities } from './api.ts';
+import {
+  type Abilities,
+  Api,
+  type Door,
+  endSession,
+  findSession,
+  readAbilities,
+  renewSession,
+} from './api.ts';
 import { type Console, ConsoleContext } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { Dialog } from './controls/dialog.tsx';
-import { Notice } from './controls/notice.tsx';
+import { messageOf, Notice } from './controls/notice.tsx';
 import { LoadedPart, type LoadedPartProps, PageTitle, Screen } from './controls/screen.tsx';
-import { useLoaded } from './loading.ts';
+import { toApiError, useLoaded } from './loading.ts';
 import { NewTokenScreen } from './new-token.tsx';
 import { RenewDialog, useRenewal } from './renew.tsx';
 import { ReviewScreen } from './review.tsx';
 import { goTo, keepFocus, type Leaving, type Route, useRoute, type WayOut } from './router.ts';
-import { HOST_SESSION, type Session } from './session.ts';
+import { type Session, usernameOf } from './session.ts';
 import { Shell } from './shell.tsx';
 import { SignInForm } from './sign-in.tsx';
 import { TEXTS } from './texts.ts';
@@ -41,20 +49,22 @@ export function App({ base, title, brand }: AppProps) {
   return (
     <Shell title={title} brand={brand}>
       <Start loaded={abilities}>
-        {({ takesPassword, takesSession }) =>
-          takesPassword && !takesSession ? (
-            <SignInScreen base={base} onSignedIn={setSession} />
+        {(ready) => {
+          const door = { base, abilities: ready };
+          const { takesPassword, takesSession } = ready;
+          return takesPassword && !takesSession ? (
+            <SignInScreen door={door} onSignedIn={setSession} />
           ) : (
-            <HostSignIn base={base} onSignedIn={setSession} takesPassword={takesPassword} />
-          )
-        }
+            <SessionSignIn door={door} onSignedIn={setSession} takesPassword={takesPassword} />
+          );
+        }}
       </Start>
     </Shell>
   );
 }
 
 interface SignInScreenProps {
-  readonly base: string;
+  readonly door: Door;
   readonly onSignedIn: (session: Session) => void;
 }
 
@@ -62,20 +72,22 @@ function SignInScreen(props: SignInScreenProps) {
   return (
     <div class="narrow card">
       <Screen title={TEXTS.signIn.title}>
-        <p class="intro">{TEXTS.signIn.intro}</p>
+        <p class="intro">
+          {props.door.abilities.keepsSession ? TEXTS.signIn.introKept : TEXTS.signIn.intro}
+        </p>
         <SignInForm {...props} />
       </Screen>
     </div>
   );
 }
 
-/** Signs in with the session of the host. If there is none, asks for a password where possible. */
-function HostSignIn({
-  base,
+/** Signs in with the session of the browser. If there is none, asks for a password where possible. */
+function SessionSignIn({
+  door,
   onSignedIn,
   takesPassword,
 }: SignInScreenProps & { readonly takesPassword: boolean }) {
-  const check = useLoaded(base, () => checkSession(base, HOST_SESSION));
+  const check = useLoaded(door.base, () => findSession(door));
   const session = check.state === 'ready' ? check.value : undefined;
   useEffect(() => {
     if (session !== undefined) onSignedIn(session);
@@ -84,7 +96,7 @@ function HostSignIn({
     <Start loaded={check}>
       {(is) => {
         if (is !== undefined) return null;
-        if (takesPassword) return <SignInScreen base={base} onSignedIn={onSignedIn} />;
+        if (takesPassword) return <SignInScreen door={door} onSignedIn={onSignedIn} />;
         return (
           <div class="narrow card">
             <Screen title={TEXTS.signIn.title}>
@@ -119,21 +131,33 @@ interface SignedInProps extends AppProps {
 
 /** Everything of one account. It disappears as a whole when that account signs out. */
 function SignedIn({ base, title, brand, session, abilities, signOut }: SignedInProps) {
+  const door = { base, abilities };
   const { leaving, question } = useLeaving();
   const route = useRoute(leaving);
-  const renewal = useRenewal();
+  const renewQuietly = useCallback(() => renewSession(base, session), [base, session]);
+  const renewal = useRenewal(renewQuietly);
   const { message, announce } = useMessage();
+  const username = usernameOf(session);
   const console = useMemo((): Console => {
     const api = new Api({ base, session, renew: renewal.renew });
-    const username = session.kind === 'basic' ? session.username : undefined;
     const choices = onceDone(() => api.choices());
     return { api, abilities, base, username, announce, leaving, choices };
-  }, [base, session, abilities, renewal.renew, announce, leaving]);
+  }, [base, session, username, abilities, renewal.renew, announce, leaving]);
   const end = () => {
     renewal.refuse(new ApiError('unauthenticated', TEXTS.errors.signedOut));
     signOut();
   };
-  const leave = () => leaving.ask({ leave: end });
+  const tellOthers = useSignOutElsewhere(base, session, end);
+  const endEverywhere = async () => {
+    try {
+      await endSession(base, session);
+    } catch (error) {
+      return announce(messageOf(toApiError(error)));
+    }
+    tellOthers();
+    end();
+  };
+  const leave = () => leaving.ask({ leave: () => void endEverywhere() });
   return (
     <ConsoleContext.Provider value={console}>
       <Shell
@@ -141,18 +165,37 @@ function SignedIn({ base, title, brand, session, abilities, signOut }: SignedInP
         brand={brand}
         route={route}
         hasReview={abilities.has('/review')}
-        username={session.kind === 'basic' ? session.username : undefined}
-        onSignOut={session.kind === 'basic' ? leave : undefined}
+        username={username}
+        onSignOut={session.kind === 'host' ? undefined : leave}
         message={message}
       >
         <CurrentScreen route={route} />
       </Shell>
       {renewal.isAsked && (
-        <RenewDialog base={base} session={session} onRenewed={renewal.accept} onLeave={leave} />
+        <RenewDialog door={door} session={session} onRenewed={renewal.accept} onLeave={leave} />
       )}
       {question}
     </ConsoleContext.Provider>
   );
+}
+
+/**
+ * Signs this tab out when another tab of the same service does. Returns a function that tells the others.
+ * Those with a password of their own keep it.
+ */
+function useSignOutElsewhere(base: string, session: Session, signOut: () => void): () => void {
+  const latest = useRef(signOut);
+  latest.current = signOut;
+  const isShared = session.kind === 'own';
+  const channel = useMemo(
+    () => (isShared ? new BroadcastChannel(`tokenwright ${base}`) : undefined),
+    [base, isShared],
+  );
+  useEffect(() => {
+    channel?.addEventListener('message', () => latest.current());
+    return () => channel?.close();
+  }, [channel]);
+  return () => channel?.postMessage('signed out');
 }
 
 function CurrentScreen({ route }: { readonly route: Route }) {

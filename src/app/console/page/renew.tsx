@@ -1,5 +1,5 @@
 import { useCallback, useRef, useState } from 'preact/hooks';
-import { checkSession } from './api.ts';
+import { checkSession, type Door } from './api.ts';
 import { Button } from './controls/button.tsx';
 import { Dialog } from './controls/dialog.tsx';
 import { ErrorNotice, Notice } from './controls/notice.tsx';
@@ -23,23 +23,33 @@ interface Waiting {
   readonly refuse: (reason: Error) => void;
 }
 
-/** Lets calls wait while somebody signs in again, so that nothing that was entered is lost. */
-export function useRenewal(): Renewal {
+/**
+ * Lets calls wait while somebody signs in again, so that nothing that was entered is lost.
+ *
+ * @param renewQuietly tries first without the person; resolves to `undefined` if that does not work
+ */
+export function useRenewal(renewQuietly: () => Promise<Session | undefined>): Renewal {
   const waiting = useRef<Waiting | undefined>(undefined);
   const [isAsked, setAsked] = useState(false);
+  const settle = useCallback((use: (waiting: Waiting) => void) => {
+    if (waiting.current !== undefined) use(waiting.current);
+    waiting.current = undefined;
+    setAsked(false);
+  }, []);
   const renew = useCallback(() => {
     if (waiting.current === undefined) {
       const { promise, resolve, reject } = Promise.withResolvers<Session>();
       waiting.current = { session: promise, accept: resolve, refuse: reject };
-      setAsked(true);
+      renewQuietly().then(
+        (session) =>
+          session === undefined
+            ? setAsked(waiting.current !== undefined)
+            : settle(({ accept }) => accept(session)),
+        (error) => settle(({ refuse }) => refuse(error)),
+      );
     }
     return waiting.current.session;
-  }, []);
-  const settle = (use: (waiting: Waiting) => void) => {
-    if (waiting.current !== undefined) use(waiting.current);
-    waiting.current = undefined;
-    setAsked(false);
-  };
+  }, [renewQuietly, settle]);
   return {
     isAsked,
     renew,
@@ -49,23 +59,23 @@ export function useRenewal(): Renewal {
 }
 
 export interface RenewDialogProps {
-  readonly base: string;
+  readonly door: Door;
   readonly session: Session;
   readonly onRenewed: (session: Session) => void;
   readonly onLeave: () => void;
 }
 
 /** Asks the same person to sign in again, over the screen that was interrupted. */
-export function RenewDialog({ base, session, onRenewed, onLeave }: RenewDialogProps) {
+export function RenewDialog({ door, session, onRenewed, onLeave }: RenewDialogProps) {
   return (
     <Dialog title={TEXTS.renew.title} onCancel={onLeave}>
-      {session.kind === 'basic' ? (
+      {session.kind !== 'host' ? (
         <>
           <p>{TEXTS.renew.intro}</p>
-          <SignInForm base={base} username={session.username} onSignedIn={onRenewed} />
+          <SignInForm door={door} username={session.username} onSignedIn={onRenewed} />
         </>
       ) : (
-        <HostRenewal base={base} session={session} onRenewed={onRenewed} />
+        <HostRenewal door={door} session={session} onRenewed={onRenewed} />
       )}
       <Button kind="quiet" onClick={onLeave}>
         {TEXTS.renew.leave}
@@ -74,12 +84,12 @@ export function RenewDialog({ base, session, onRenewed, onLeave }: RenewDialogPr
   );
 }
 
-function HostRenewal({ base, session, onRenewed }: Omit<RenewDialogProps, 'onLeave'>) {
+function HostRenewal({ door, session, onRenewed }: Omit<RenewDialogProps, 'onLeave'>) {
   const [check, setCheck] = useState<Loading<boolean>>();
   const goOn = async () => {
     setCheck({ state: 'loading' });
     try {
-      const renewed = await checkSession(base, session);
+      const renewed = await checkSession(door.base, session);
       if (renewed !== undefined) return onRenewed(renewed);
       setCheck({ state: 'ready', value: false });
     } catch (error) {

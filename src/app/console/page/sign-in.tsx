@@ -1,24 +1,24 @@
 import { useState } from 'preact/hooks';
 import type { ApiError } from '../../../http/client.ts';
-import { checkSession } from './api.ts';
+import { type Door, signInWith } from './api.ts';
 import { Button } from './controls/button.tsx';
 import { TextField } from './controls/field.tsx';
 import { ErrorNotice, Notice } from './controls/notice.tsx';
 import { toApiError } from './loading.ts';
-import { basicSession, type Session } from './session.ts';
+import type { Session } from './session.ts';
 import { TEXTS } from './texts.ts';
 
 export interface SignInFormProps {
-  readonly base: string;
+  readonly door: Door;
   /** If a session is to be renewed, the only user who may sign in. */
   readonly username?: string;
   readonly onSignedIn: (session: Session) => void;
 }
 
-type Refusal = 'refused' | 'otherUser';
+type Refusal = 'refused' | 'noCookie' | 'otherUser';
 
 /** Asks for a user name and a password, and checks them with the service. */
-export function SignInForm({ base, username: only, onSignedIn }: SignInFormProps) {
+export function SignInForm({ door, username: only, onSignedIn }: SignInFormProps) {
   const [username, setUsername] = useState(only ?? '');
   const [password, setPassword] = useState('');
   const [isBusy, setBusy] = useState(false);
@@ -33,9 +33,9 @@ export function SignInForm({ base, username: only, onSignedIn }: SignInFormProps
     setBusy(true);
     setError(undefined);
     try {
-      const session = await checkSession(base, basicSession(username, password));
-      if (session !== undefined) return onSignedIn(session);
-      setError('refused');
+      const session = await signInWith(door, username, password);
+      if (typeof session === 'object') return onSignedIn(session);
+      setError(session);
     } catch (failure) {
       setError(toApiError(failure));
     }
@@ -70,5 +70,5 @@ export function SignInForm({ base, username: only, onSignedIn }: SignInFormProps
 }
 
 function textOf(refusal: Refusal): string {
-  return refusal === 'refused' ? TEXTS.signIn.refused : TEXTS.renew.otherUser;
+  return refusal === 'otherUser' ? TEXTS.renew.otherUser : TEXTS.signIn[refusal];
 }

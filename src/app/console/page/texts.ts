@@ -22,11 +22,14 @@ export const ENGLISH_TEXTS = {
     title: 'Sign in',
     intro:
       'Use the name and the password of your account. This page forgets them when you close it.',
+    introKept:
+      'Use the name and the password of your account. You stay signed in for up to eight hours.',
     username: 'User name',
     password: 'Password',
     submit: 'Sign in',
     submitting: 'Signing in…',
     refused: 'The user name or the password is wrong.',
+    noCookie: 'Your browser does not keep the cookie of this page. Allow it, then try again.',
     missingUsername: 'Enter your user name.',
     missingPassword: 'Enter your password.',
     hostRefused:

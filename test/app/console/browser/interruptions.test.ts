@@ -4,9 +4,11 @@ import { MemoryTokenStore } from '../../../../src/index.ts';
 import { ScopeCatalog } from '../../../../src/scope/index.ts';
 import { manualClock } from '../../../../src/testing/index.ts';
 import {
+  bySession,
   faultsOf,
   hasChromium,
   type Opened,
+  type OpenOptions,
   openForTest,
   PASSWORD,
   press,
@@ -21,10 +23,12 @@ const catalog = ScopeCatalog.from([ORDERS, BILLS, PAY]);
 let opened: Opened | undefined;
 
 /** An account with more than one page of old tokens, one of which was used. */
-async function open(): Promise<Opened & { readonly answered: () => Promise<void> }> {
+async function open(
+  ways?: OpenOptions['ways'],
+): Promise<Opened & { readonly answered: () => Promise<void> }> {
   const clock = manualClock(new Date());
   const limits = { store: new MemoryTokenStore().leases };
-  opened = await openForTest({ service: { catalog, clock, limits } });
+  opened = await openForTest({ service: { catalog, clock, limits }, ...(ways && { ways }) });
   const { page, tokens } = opened;
   const waiting = new Set<Request>();
   page.on('request', (request) => waiting.add(request));
@@ -219,7 +223,41 @@ const STEPS: Readonly<Record<string, Step>> = {
 
 const NAMED = Object.entries(STEPS);
 
-describe.skipIf(!hasChromium)('a session that ends in the middle of an action', () => {
+describe.skipIf(!hasChromium)('a session of the service in the middle of an action', () => {
+  it.each(NAMED)('can end without loss of input while %s', async (_, { prepare, act, isDone }) => {
+    const { ways, endSessions } = bySession();
+    const { page, answered } = await open(ways);
+    await prepare(page);
+    await answered();
+    endSessions();
+
+    await act(page);
+    const again = page.getByRole('dialog', { name: 'Sign in again' });
+    await again.getByLabel('Password').fill(PASSWORD);
+    await again.getByRole('button', { name: 'Sign in' }).click();
+
+    await again.waitFor({ state: 'detached' });
+    await isDone(page);
+  });
+
+  it.each(NAMED)('can be due for renewal while %s', async (_, { prepare, act, isDone }) => {
+    const { ways, clock } = bySession();
+    const { page, answered, context } = await open(ways);
+    await prepare(page);
+    await answered();
+    const cookie = async () => (await context.cookies()).map(({ value }) => value).join();
+    const before = await cookie();
+    clock.advance(900);
+
+    await act(page);
+
+    await isDone(page);
+    expect(await page.getByRole('dialog', { name: 'Sign in again' }).count()).toBe(0);
+    expect(await cookie()).not.toBe(before);
+  });
+});
+
+describe.skipIf(!hasChromium)('a password that ends in the middle of an action', () => {
   it.each(NAMED)('loses no input while %s', async (_, { prepare, act, isDone }) => {
     const { page, setPasswordsRight, answered } = await open();
     await prepare(page);

@@ -11,6 +11,7 @@ import {
 } from 'playwright-core';
 import { afterAll, expect, onTestFinished } from 'vitest';
 import { type TokenConsoleOptions, tokenConsole } from '../../../../src/app/console/index.ts';
+import { Sessions } from '../../../../src/app/server/sessions.ts';
 import {
   fixedAccounts,
   type SignInWay,
@@ -18,9 +19,15 @@ import {
   tokenHandler,
   toNodeListener,
 } from '../../../../src/http/index.ts';
-import { generateKey, TokenService, type TokenServiceOptions } from '../../../../src/index.ts';
+import {
+  generateKey,
+  MemoryTokenStore,
+  TokenService,
+  type TokenServiceOptions,
+} from '../../../../src/index.ts';
 import type { EngineStore } from '../../../../src/ports/engine-store.ts';
 import { SqliteTokenStore } from '../../../../src/stores/sqlite/index.ts';
+import { manualClock } from '../../../../src/testing/index.ts';
 
 export const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
 const FLAGS =
@@ -73,6 +80,21 @@ type Ways = Pick<TokenHandlerOptions, 'authenticate' | 'session' | 'derivation'>
 export const byPassword = fixedAccounts(
   [USERNAME, OTHER_USERNAME].map((username) => ({ username, password: PASSWORD })),
 );
+
+/** Signs in with the password, and then by a session of the service. */
+export function bySession() {
+  const clock = manualClock(new Date());
+  const accounts = [USERNAME, OTHER_USERNAME].map((username) => ({ username, mark: 'password' }));
+  const sessions = new Sessions({ leases: new MemoryTokenStore({ clock }).leases, clock });
+  return {
+    ways: { authenticate: byPassword, session: sessions.of([generateKey()], accounts) },
+    clock,
+    /** Ends all sessions, as by changed passwords. */
+    endSessions: () => {
+      for (const account of accounts) account.mark += '!';
+    },
+  };
+}
 
 /** Starts a service and a browser, and opens the page. */
 export async function openConsole({
