@@ -601,7 +601,17 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: '429 `rate_limited`',
     },
     {
-      what: '`--audit`: failed sign-ins; the events `reused` and `store_trouble`',
+      what: 'a session of the console; its cookie until it is renewed',
+      limit: '{SESSION_MS}; {COOKIE_MS}',
+      beyond: '401 `unauthenticated`',
+    },
+    {
+      what: 'sessions that were signed out within {COOKIE_MS}',
+      limit: '{MAX_ENDED_SESSIONS}',
+      beyond: 'the store is asked about the oldest ones',
+    },
+    {
+      what: '`--audit`: failed sign-ins and refused sessions; the events `reused` and `store_trouble`',
       limit: '{MAX_AUDITED_FAILURES} of each in a second',
       beyond: 'counted in one line',
     },

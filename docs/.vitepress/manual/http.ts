@@ -1,5 +1,6 @@
 // The page about calls over HTTP, from the OpenAPI document that the service answers with.
 
+import { Sessions } from '../../../src/app/server/sessions.ts';
 import { tokenHandler } from '../../../src/http/index.ts';
 import { generateKey, MemoryTokenStore, TokenService } from '../../../src/index.ts';
 import { CODES } from '../error-links.ts';
@@ -79,14 +80,13 @@ The [guide to the service](../guides/run-the-service.md#over-http) explains list
 
 /** The document of a service with everything turned on. */
 async function document(): Promise<Document> {
-  const tokens = new TokenService({
-    store: new MemoryTokenStore(),
-    keys: [generateKey()],
-    prefix: 'tw',
-  });
+  const store = new MemoryTokenStore();
+  const keys = [generateKey()];
+  const tokens = new TokenService({ store, keys, prefix: 'tw' });
   const handler = tokenHandler({
     tokens,
     authenticate: () => 'ada',
+    session: new Sessions({ leases: store.leases }).of(keys, []),
     introspection: { authenticate: () => 'shop' },
     revocation: true,
     derivation: true,
@@ -173,10 +173,17 @@ function section(title: string, content: string | false): string[] {
 
 function credentialsOf({ security }: Operation): string {
   if (security === undefined) return 'Needs the Basic credentials of an account.';
-  return security.length === 0
-    ? 'Needs no credentials.'
-    : 'Needs the Basic credentials of a resource server.';
+  if (security.length === 0) return 'Needs no credentials.';
+  const [[kind] = []] = security.map(Object.keys);
+  return KINDS[kind ?? ''] ?? 'Needs the Basic credentials of a resource server.';
 }
+
+const KINDS: Readonly<Record<string, string>> = {
+  bearer: 'Needs the value of a token, as a Bearer token.',
+  account: 'Needs the Basic credentials of an account, and the header `x-tokenwright`.',
+  session:
+    'Needs the cookie of the session. To change something, it needs the header `x-tokenwright`.',
+};
 
 function parameterTable(parameters: readonly Parameter[]): string {
   const rows = parameters.map(({ name, in: place, required, schema, description = '' }) => [
