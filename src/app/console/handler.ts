@@ -121,14 +121,27 @@ const { file, immutable } = pageFiles(
  * app.use('/console', toNodeListener(page)); // Express
  */
 export function tokenConsole(options: TokenConsoleOptions): TokenConsole {
-  const given = checkOptions<TokenConsoleOptions>(schema(), options);
-  return Object.assign(publicHandler(answersOf(given)), { basePath: given.basePath });
+  return consoleOf(options);
 }
 
-function answersOf(given: TokenConsoleOptions): (request: HttpRequest) => WholeResponse {
+/**
+ * {@link tokenConsole} of a service that answers the calls of its catalog itself, as an example.
+ *
+ * @param example the path below which it answers them
+ */
+export function consoleOf(options: TokenConsoleOptions, example?: string): TokenConsole {
+  const given = checkOptions<TokenConsoleOptions>(schema(), options);
+  return Object.assign(publicHandler(answersOf(given, example)), { basePath: given.basePath });
+}
+
+function answersOf(
+  given: TokenConsoleOptions,
+  example: string | undefined,
+): (request: HttpRequest) => WholeResponse {
   const { basePath } = given;
   const assets = [...pageAssets(), ...textsAsset(given.texts)];
-  const pageWith = (files: string) => file(pageText(given, assets, files), 'text/html');
+  const data = example === undefined ? '' : ` data-example="${pathFrom(basePath, example)}"`;
+  const pageWith = (files: string) => file(pageText(given, { assets, files, data }), 'text/html');
   const answers = new Map<string, PublicFile>([
     // A browser takes the last part of an address without a slash for a file, not for a folder.
     ['', pageWith(basePath.slice(basePath.lastIndexOf('/') + 1))],
@@ -182,8 +195,15 @@ function pathFrom(folder: string, path: string): string {
   return [...Array(up).fill('..'), ...to.slice(from.length - up)].join('/') || '.';
 }
 
-/** @param files the relative path from the page to the folder of its files */
-function pageText(options: TokenConsoleOptions, assets: readonly Asset[], files: string): string {
+interface PageParts {
+  readonly assets: readonly Asset[];
+  /** The relative path from the page to the folder of its files. */
+  readonly files: string;
+  /** More attributes of the page. */
+  readonly data: string;
+}
+
+function pageText(options: TokenConsoleOptions, { assets, files, data }: PageParts): string {
   const { basePath, api, brand = '', texts = {}, language = 'en' } = options;
   const { title, needsScript } = { ...ENGLISH_TEXTS.shell, ...texts.shell, ...titleOf(options) };
   const { direction = directionOf(language) } = options;
@@ -205,7 +225,7 @@ function pageText(options: TokenConsoleOptions, assets: readonly Asset[], files:
 ${[...styles, ...scripts].join('\n')}
 </head>
 <body>
-<div id="console" data-api="${escaped(pathFrom(basePath, api))}" data-title="${escaped(title)}" data-brand="${escaped(brand)}"${textsAddress === undefined ? '' : ` data-texts="${textsAddress}"`}></div>
+<div id="console" data-api="${escaped(pathFrom(basePath, api))}" data-title="${escaped(title)}" data-brand="${escaped(brand)}"${textsAddress === undefined ? '' : ` data-texts="${textsAddress}"`}${data}></div>
 <noscript>${escaped(needsScript)}</noscript>
 </body>
 </html>

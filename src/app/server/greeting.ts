@@ -4,7 +4,7 @@ import { otherKeysHint } from './files/key-file.ts';
 import type { FirstAccount } from './files/service-files.ts';
 import { urlOf } from './listen.ts';
 import type { Greeting } from './logs/log.ts';
-import { CONSOLE } from './pages.ts';
+import { CONSOLE, EXAMPLE } from './pages.ts';
 
 /** The facts that `serve` prints when it is ready. */
 export interface GreetingFacts {
@@ -17,6 +17,8 @@ export interface GreetingFacts {
   readonly usageName: string | undefined;
   readonly catalog: ScopeCatalog;
   readonly isExample: boolean;
+  /** Whether the service answers the calls of the example. */
+  readonly isExampleOn: boolean;
   /** The names of those who may sign in. */
   readonly users: readonly string[];
   /** Absent if the accounts are given. */
@@ -51,7 +53,9 @@ export function greeting(facts: GreetingFacts): Greeting {
 function textOf(facts: GreetingFacts, url: string): string {
   const { data, keyPath, storeName, usageName, catalog, users, hasConsole } = facts;
   const scopes = catalog.toArray();
-  const first = scopes.find((scope) => scope.startsWith('GET:')) ?? scopes[0];
+  const first = facts.isExample
+    ? EXAMPLE_SCOPE
+    : (scopes.find((scope) => scope.startsWith('GET:')) ?? scopes[0]);
   const user = users[0] ?? '';
   const password = facts.firstAccount?.password;
   const credentials = password === undefined ? user : `${user}:${password}`;
@@ -76,6 +80,17 @@ ${steps}
 
   curl -u '${credentials}' -H 'Content-Type: application/json' \\
     -d '{"scopes":["${first}"],"ttl":3600}' ${url}/token
+${facts.isExampleOn ? exampleCall(url) : ''}`;
+}
+
+/** The scope of the first call, and the call that it allows, if the catalog is the example. */
+const EXAMPLE_SCOPE = 'GET:orders.acme.example/orders';
+
+function exampleCall(url: string): string {
+  return `
+Then use the token: run this, and paste the value that "token" has in the answer:
+
+  read -rs TOKEN && curl -H "Authorization: Bearer $TOKEN" ${url}${EXAMPLE}/orders
 `;
 }
 

@@ -119,6 +119,9 @@ async function answerOf(make: () => HttpResponse | Promise<HttpResponse>): Promi
 /** The path of the console. */
 export const CONSOLE = '/console';
 
+/** Below it, the service answers calls of the example catalog. */
+export const EXAMPLE = '/example';
+
 const CONSOLE_LINK = `.${CONSOLE}`;
 
 const TO_CONSOLE: WholeResponse = {
@@ -133,20 +136,25 @@ const PATHS = /^\/console(?:\/(?:[\w-][\w.-]*)?)?(?:\?|$)/;
 /**
  * The console and its files, all under one route. Anyone may load it: it has no rights of its own.
  */
-export function consolePage(): Page {
+export function consolePage(options: { readonly isExampleOn: boolean }): Page {
   let loaded: Promise<RequestListener> | undefined;
   return {
     route: CONSOLE,
     isAt: (target) => PATHS.test(target),
     async answer(request, response) {
-      loaded ??= loadConsole();
+      loaded ??= loadConsole(options);
       (await loaded)(request, response);
     },
   };
 }
 
 /** Loads the console on its first request, so that it does not delay the start of the service. */
-async function loadConsole(): Promise<RequestListener> {
-  const { tokenConsole } = await import('../console/index.ts');
-  return toNodeListener(tokenConsole({ basePath: CONSOLE, api: '/' }));
+async function loadConsole({
+  isExampleOn,
+}: {
+  readonly isExampleOn: boolean;
+}): Promise<RequestListener> {
+  const { consoleOf } = await import('../console/handler.ts');
+  const example = isExampleOn ? EXAMPLE : undefined;
+  return toNodeListener(consoleOf({ basePath: CONSOLE, api: '/' }, example));
 }

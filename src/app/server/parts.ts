@@ -12,6 +12,7 @@ import { allRoutes } from '../../http/routes.ts';
 import { isTokenError } from '../../index.ts';
 import { usageError } from '../terminal/errors.ts';
 import { callerAddress } from './client-address.ts';
+import { answersExample, examplePage } from './example.ts';
 import { checkFolder, makeFolder } from './files/private-file.ts';
 import { ServiceFiles } from './files/service-files.ts';
 import { CHECK, gatewayCheck } from './gateway-check.ts';
@@ -22,7 +23,7 @@ import { ErrorLog } from './logs/errors.ts';
 import { theLog, warn } from './logs/log.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { Monitoring } from './metrics/monitoring.ts';
-import { consolePage, frontPage } from './pages.ts';
+import { consolePage, EXAMPLE, frontPage } from './pages.ts';
 import type { LastingParts } from './reload.ts';
 import { Sessions } from './sessions.ts';
 import { type ServeSettings, secretFiles, serviceOptions } from './settings.ts';
@@ -56,7 +57,10 @@ export interface Parts {
   readonly isProxyKnown: boolean;
   /** Whether it looks like a first look, but for its address. */
   readonly isTrial: boolean;
-  readonly shown: Pick<GreetingFacts, 'data' | 'isExample' | 'hasConsole' | 'paths'>;
+  readonly shown: Pick<
+    GreetingFacts,
+    'data' | 'isExample' | 'isExampleOn' | 'hasConsole' | 'paths'
+  >;
 }
 
 /** What the making of the parts does to the disk, beside reading. */
@@ -118,6 +122,7 @@ export async function partsOf(
     shown: {
       data: settings.data,
       isExample: catalog.length === 0,
+      isExampleOn: answersExample(settings),
       hasConsole: console === 'on',
       paths: pathsOf(settings),
     },
@@ -134,14 +139,19 @@ function callParts(
   const handler = { ...handlerOptions(settings), onSignIn };
   audit?.addUsers(settings.introspection);
   const hasConsole = settings.console === 'on';
+  const isExampleOn = answersExample(settings);
   const { clientAddress } = handler;
   return {
     handler,
-    pages: [frontPage(settings), ...(hasConsole ? [consolePage()] : [])],
+    pages: [frontPage(settings), ...(hasConsole ? [consolePage({ isExampleOn })] : [])],
     sessionsOn: (leases) =>
       hasConsole ? new Sessions({ leases, audit, clientAddress }) : undefined,
     inCall: (work) => (audit === undefined ? work() : audit.inCall(work)),
-    checkOf: (tokens) => gatewayCheck({ ...settings, tokens, onError: handler.onError }),
+    guardedPages: (tokens) => {
+      const options = { ...settings, tokens, onError: handler.onError };
+      const pages = [gatewayCheck(options), isExampleOn ? examplePage(options) : undefined];
+      return pages.filter((page) => page !== undefined);
+    },
     observers: [metrics?.recordCall, theLog().recordCall].filter(
       (observer) => observer !== undefined,
     ),
@@ -215,6 +225,7 @@ function pathsOf(settings: ServeSettings): string[] {
   return [
     ...allRoutes().flatMap(({ path, option }) => (option && on[option] ? [path] : [])),
     ...(gateway === undefined ? [] : [CHECK]),
+    ...(answersExample(settings) ? [`${EXAMPLE}/orders`] : []),
     ...(docs ? ['/docs'] : []),
   ];
 }

@@ -35,8 +35,8 @@ export interface LastingParts {
   readonly handler: Omit<TokenHandlerOptions, 'tokens' | 'authenticate'>;
   readonly signIn: (accounts: readonly FixedAccount[]) => Authenticate;
   readonly pages: readonly Page[];
-  /** Makes the page for gateways, if there is one. */
-  readonly checkOf: (tokens: TokenService) => Page | undefined;
+  /** Makes the pages that check tokens: the one for gateways, and the example. */
+  readonly guardedPages: (tokens: TokenService) => readonly Page[];
   readonly observers: readonly CallObserver[];
   /** Makes the sessions of the console, if it is on. */
   readonly sessionsOn: (leases: LeaseStore) => Sessions | undefined;
@@ -139,17 +139,16 @@ export class ReloadableService {
     if (purgeAfter !== 'off') running.tokens.upkeep({ purgeAfterDays: purgeAfter });
   }
 
-  /** Answers calls with the pages, the check for gateways and the token handler. */
+  /** Answers calls with the pages and the token handler. */
   #listener(
     tokens: TokenService,
     ways: Pick<TokenHandlerOptions, 'session'> & { readonly authenticate: Authenticate },
   ): RequestListener {
-    const { checkOf, observers, inCall } = this.#parts;
+    const { guardedPages, observers, inCall } = this.#parts;
     const handler = tokenHandler({ ...this.#parts.handler, tokens, ...ways });
     const handle = toNodeListener(handler);
     const routeOf = ownForms.get(handler)?.routeOf;
-    const check = checkOf(tokens);
-    const pages = check === undefined ? this.#parts.pages : [...this.#parts.pages, check];
+    const pages = [...this.#parts.pages, ...guardedPages(tokens)];
     return (request, response) => {
       const url = originForm(request.url ?? '');
       const page = pages.find(({ isAt }) => isAt(url));

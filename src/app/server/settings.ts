@@ -179,6 +179,13 @@ const SETTINGS = {
     default: [],
     help: 'the scopes that exist: a JSON array of scopes, an OpenAPI document in JSON or YAML, or a folder of these; repeatable. Default: an example',
   },
+  example: {
+    flag: '--example STATE',
+    variable: 'TOKENWRIGHT_EXAMPLE',
+    kind: choice('on', 'off'),
+    default: 'on',
+    help: 'without --catalog: whether to answer calls of the example, such as GET /example/orders, to bearers of a token that allows them: {values}; default {default}',
+  },
   granularity: {
     flag: '--granularity WHICH',
     variable: 'TOKENWRIGHT_GRANULARITY',

@@ -29,12 +29,14 @@ import { TokenList } from './token-list.tsx';
 export interface AppProps {
   /** The address of the token service. */
   readonly base: string;
+  /** The address below which the service answers the calls of its catalog, as an example. */
+  readonly example: string | undefined;
   readonly title: string;
   readonly brand: string;
 }
 
 /** The whole page: finds out how to sign in, signs in, and shows the screen of the address. */
-export function App({ base, title, brand }: AppProps) {
+export function App({ base, example, title, brand }: AppProps) {
   const abilities = useLoaded(base, () => readAbilities(base));
   const [session, setSession] = useState<Session | undefined>();
   useEffect(keepFocus, []);
@@ -43,7 +45,7 @@ export function App({ base, title, brand }: AppProps) {
     goTo({ screen: 'list' });
   };
   if (abilities.state === 'ready' && session !== undefined) {
-    const signedIn = { base, title, brand, session, signOut, abilities: abilities.value };
+    const signedIn = { base, example, title, brand, session, signOut, abilities: abilities.value };
     return <SignedIn {...signedIn} />;
   }
   return (
@@ -130,7 +132,7 @@ interface SignedInProps extends AppProps {
 }
 
 /** Everything of one account. It disappears as a whole when that account signs out. */
-function SignedIn({ base, title, brand, session, abilities, signOut }: SignedInProps) {
+function SignedIn({ base, example, title, brand, session, abilities, signOut }: SignedInProps) {
   const door = { base, abilities };
   const { leaving, question } = useLeaving();
   const route = useRoute(leaving);
@@ -141,8 +143,8 @@ function SignedIn({ base, title, brand, session, abilities, signOut }: SignedInP
   const console = useMemo((): Console => {
     const api = new Api({ base, session, renew: renewal.renew });
     const choices = onceDone(() => api.choices());
-    return { api, abilities, base, username, announce, leaving, choices };
-  }, [base, session, username, abilities, renewal.renew, announce, leaving]);
+    return { api, abilities, base, example, username, announce, leaving, choices };
+  }, [base, example, session, username, abilities, renewal.renew, announce, leaving]);
   const end = () => {
     renewal.refuse(new ApiError('unauthenticated', TEXTS.errors.signedOut));
     signOut();

@@ -9,6 +9,8 @@ export interface Console {
   readonly abilities: Abilities;
   /** The address of the service, for the calls that the page shows. */
   readonly base: string;
+  /** The address below which the service answers the calls of its catalog, as an example. */
+  readonly example: string | undefined;
   /** Who signed in with a password; absent with a session of the host. */
   readonly username: string | undefined;
   /** Shows a message for a moment, and reads it out. */

@@ -168,7 +168,7 @@ export function curlOf(base: string, username: string | undefined, body: NewToke
  */
 export function deriveCurlOf(base: string, body: NewToken): string {
   const bearer = '--header "Authorization: Bearer $TOKEN"';
-  return `read -rs TOKEN\n${curl(`${base}/token/derive`, [bearer], body)}`;
+  return `read -rs TOKEN && ${curl(`${base}/token/derive`, [bearer], body)}`;
 }
 
 /** The call that changes a token, refused if it is no longer the one that was shown. */
@@ -195,15 +195,22 @@ function curl(address: string, options: readonly string[], body: object): string
   ].join(' \\\n  ');
 }
 
-/** A first call with a token. The shell reads the value as input, so that it is in no history. */
+/**
+ * A first call with a token. The shell reads the value as input, so that it is in no history. It is one
+ * command: otherwise a shell would read the next line that is pasted as the value.
+ */
 interface FirstCall {
   readonly command: string;
   /** Whether a part of the address has to be filled in. */
   readonly isTemplate: boolean;
 }
 
-/** A call that a token allows, preferably one that works as it is; `undefined` if there is none. */
-export function firstCallOf(scopes: readonly string[]): FirstCall | undefined {
+/**
+ * A call that a token allows, preferably one that works as it is; `undefined` if there is none.
+ *
+ * @param example the address that answers the calls of all hosts, if they are only an example
+ */
+export function firstCallOf(scopes: readonly string[], example?: string): FirstCall | undefined {
   const known = scopes.flatMap((text) => {
     const reading = safeParseScope(text);
     return reading.ok && !reading.scope.domain.includes('*') ? reading.scope : [];
@@ -212,10 +219,10 @@ export function firstCallOf(scopes: readonly string[]): FirstCall | undefined {
   if (best === undefined) return undefined;
   const path = barePathOf(best);
   const isTemplate = path.includes('{}');
-  const address = `https://${best.domain}/${path.replaceAll('{}', '…')}`;
+  const address = `${example ?? `https://${best.domain}`}/${path.replaceAll('{}', '…')}`;
   const method = best.method === '*' ? 'GET' : best.method;
   const curl = ['curl', ...optionsOf(method), '--header "Authorization: Bearer $TOKEN"'].join(' ');
-  return { command: `read -rs TOKEN\n${curl} \\\n  ${quoted(address)}`, isTemplate };
+  return { command: `read -rs TOKEN && ${curl} \\\n  ${quoted(address)}`, isTemplate };
 }
 
 function optionsOf(method: string): string[] {

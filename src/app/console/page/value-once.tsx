@@ -136,7 +136,8 @@ function Facts({ token: { name, scopes, expire } }: Pick<ValueOnceProps, 'token'
 }
 
 function FirstCall({ scopes }: { readonly scopes: readonly string[] }) {
-  const call = firstCallOf(scopes);
+  const { example } = useConsole();
+  const call = firstCallOf(scopes, example);
   if (call === undefined) return null;
   return (
     <section class="first-call">

@@ -176,8 +176,8 @@ export function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
-/** The scopes of an invented provider, for a first look at the service. */
-const EXAMPLE_CATALOG: readonly string[] = [
+/** The scopes of an invented provider, for a first look at the service. The service itself answers its calls. */
+export const EXAMPLE_CATALOG: readonly string[] = [
   'GET:orders.acme.example/orders',
   'POST:orders.acme.example/orders',
   'PATCH:orders.acme.example/orders',

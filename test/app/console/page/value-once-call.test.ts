@@ -28,8 +28,14 @@ describe('firstCallOf', () => {
 
   it('lets the shell read the value, so that no command contains it', () => {
     expect(firstCallOf(['GET:shop.example/orders$'])?.command).toMatch(
-      /^read -rs TOKEN\ncurl .*\$TOKEN/,
+      /^read -rs TOKEN && curl .*\$TOKEN/,
     );
+  });
+
+  it('calls the service itself if it answers the calls of its example', () => {
+    const call = firstCallOf(['GET:shop.example/orders/{}$'], 'http://127.0.0.1:8787/example');
+
+    expect(call?.command).toContain("'http://127.0.0.1:8787/example/orders/…'");
   });
 
   it('returns undefined for scopes without a specific host', () => {
