@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { manual } from '../docs/.vitepress/manual/index.ts';
 import { COMMANDS } from '../src/app/cli/commands/index.ts';
+import { Sessions } from '../src/app/server/sessions.ts';
 import { SERVE_SETTINGS, settingFacts, VARIABLES } from '../src/app/server/settings.ts';
+import { generateKey, MemoryTokenStore } from '../src/index.ts';
 import { setUp } from './http/support.ts';
 
 const PAGES = await manual();
@@ -46,7 +48,9 @@ describe('the page about commands', () => {
 });
 
 describe('the page about HTTP', async () => {
+  const store = new MemoryTokenStore();
   const { handler } = setUp({
+    session: new Sessions({ leases: store.leases }).of([generateKey()], []),
     introspection: { authenticate: () => null },
     revocation: true,
     derivation: true,
