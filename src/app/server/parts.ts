@@ -225,7 +225,7 @@ function pathsOf(settings: ServeSettings): string[] {
   return [
     ...allRoutes().flatMap(({ path, option }) => (option && on[option] ? [path] : [])),
     ...(gateway === undefined ? [] : [CHECK]),
-    ...(answersExample(settings) ? [`${EXAMPLE}/orders`] : []),
     ...(docs ? ['/docs'] : []),
+    ...(answersExample(settings) ? [`${EXAMPLE}/orders`] : []),
   ];
 }

@@ -288,7 +288,9 @@ describe('tokenwright serve', () => {
     expect((await call(service, `/token/${token.id}`)).status).toBe(200);
     expect((await ask(service.url, '/revoke', 'nobody:x')).status).toBe(200);
     expect((await call(service, `/token/${token.id}`)).status).toBe(404);
-    expect(service.greeting).toContain('  also      /healthz, /readyz, /introspect, /revoke\n');
+    expect(service.greeting).toContain(
+      '  also      /healthz, /readyz, /introspect, /revoke, /example/orders\n',
+    );
     expect(service.greeting).not.toContain('staple');
     for (const path of ['/introspect', '/revoke']) {
       expect((await ask(plain.url, path, 'ada:correct-horse')).status).toBe(404);
@@ -304,7 +306,7 @@ describe('tokenwright serve', () => {
     });
 
     expect(service.greeting).toContain(
-      '  also      /healthz, /readyz, /introspect, /revoke, /docs\n',
+      '  also      /healthz, /readyz, /introspect, /revoke, /docs, /example/orders\n',
     );
     expect((await fetch(`${service.url}/docs`)).status).toBe(200);
   });
