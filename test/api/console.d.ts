@@ -17,11 +17,13 @@ export declare const ENGLISH_TEXTS: {
   signIn: {
     title: string;
     intro: string;
+    introKept: string;
     username: string;
     password: string;
     submit: string;
     submitting: string;
     refused: string;
+    noCookie: string;
     missingUsername: string;
     missingPassword: string;
     hostRefused: string;

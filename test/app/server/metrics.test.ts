@@ -275,7 +275,7 @@ describe('tokenwright serve', () => {
     expect(status).toBe(200);
     expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
     expect(headers['cache-control']).toBe('no-store');
-    expect(service.greeting).toContain('/readyz, /metrics\n');
+    expect(service.greeting).toContain('/readyz, /metrics, /example/orders\n');
     const counted = samplesOf(page);
     const calls = (status: string) =>
       counted.get(
@@ -345,7 +345,7 @@ describe('tokenwright serve', () => {
       ...['--data', newFolder(), ...ACCOUNT],
       ...['--metrics', '--metrics-port', '127.0.0.1:0'],
     ]);
-    const [, own = ''] = /(http:\S+)\/metrics\n/.exec(service.greeting) ?? [];
+    const [, own = ''] = /(http:\S+)\/metrics, /.exec(service.greeting) ?? [];
 
     expect(own).not.toBe(service.url);
     expect((await get(`${service.url}/metrics`)).status).toBe(404);

@@ -283,7 +283,7 @@ describe('tokenwright serve', () => {
       data,
       keys: join(data, 'keys.json'),
       accounts: ['ada'],
-      pages: ['/healthz', '/readyz'],
+      pages: ['/healthz', '/readyz', '/example/orders'],
     });
     expect(lines[0]).not.toHaveProperty('password');
     const requests = lines.filter(({ msg }) => msg === 'request');
