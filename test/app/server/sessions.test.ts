@@ -455,6 +455,11 @@ describe('sessions of several processes', () => {
     expect(await one.list(begunNearly.cookie)).toBe(200);
     expect(await one.list(begunFast.cookie)).toBe(401);
     expect((await one.renew(begunFast.cookie)).status).toBe(401);
+    const { cookie } = await one.signIn();
+    const renewedFast = (await nodeOf({ clock: fast, store }).renew(cookie)).cookie;
+    expect(renewedFast).not.toBe('');
+    expect(await one.list(renewedFast)).toBe(401);
+    expect(await one.list((await one.renew(renewedFast)).cookie)).toBe(200);
   });
 });
 
