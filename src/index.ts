@@ -30,6 +30,7 @@ export {
   type CountQuery,
   type DoctorOptions,
   doctor,
+  type PageOrder,
   type PageQuery,
   type Position,
   type PruneQuery,

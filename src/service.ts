@@ -133,15 +133,19 @@ export class TokenService<out Entry extends string = string> {
   }
 
   /**
-   * Lists tokens of an account, newest first, page by page: the active ones, or those in another `state`.
-   * Tokens that are issued or revoked between two pages never make another one appear twice or go missing.
+   * Lists tokens of an account page by page, newest first or in the order that `sort` names: the active ones, or
+   * those in another `state`. Tokens that are issued or revoked between two pages never make another one appear
+   * twice or go missing. One that is used, renamed or prolonged meanwhile can, in an order that goes by that.
    *
    * Continue while there is a `cursor`. A page may hold fewer tokens than `limit` and still have a
-   * cursor: it ends before it would hold more than `maxBytes`. With `scope` or `name` it also ends after
-   * looking at 10 000 tokens or after about 50 ms of this process's time, and can then be empty.
+   * cursor: it ends before it would hold more than `maxBytes`. With `scope`, `name`, `domain` or `unused` it also
+   * ends after looking at 10 000 tokens or after about 50 ms of this process's time, and can then be empty.
    *
-   * @throws {TokenError} `invalid_scope`; `invalid_request`, also for a cursor of another account or
-   * filter
+   * By `name` and `lastUsed`, each page reads all tokens of the filter. These orders take at most 10 000 tokens,
+   * found among 100 000 tokens and 64 MiB of scopes, metadata and limits.
+   *
+   * @throws {TokenError} `invalid_scope`; `invalid_request`, also for a cursor of another account, filter or
+   * order, and for too many tokens to sort; `invalid_options` for `unused` and `lastUsed` without the option `usage`
    * @example
    * const { tokens: page, cursor } = await tokens.list({ account: 'acme', limit: 50 });
    */
@@ -152,7 +156,7 @@ export class TokenService<out Entry extends string = string> {
   }
 
   /**
-   * Iterates over all tokens that `list` returns page by page, newest first. Reads a page when you have
+   * Iterates over all tokens that `list` returns page by page, in its order. Reads a page when you have
    * used up the one before it, so you can stop at any time.
    *
    * @throws {TokenError} as `list`, from the loop

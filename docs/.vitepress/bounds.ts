@@ -162,14 +162,20 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: '`invalid_request`',
     },
     {
-      what: '`list` with `scope`: tokens looked at for one page',
+      what: '`list` with `scope`, `name`, `domain` or `unused`: tokens looked at for one page',
       limit: '{MAX_SCANNED_TOKENS}, in batches of {SCANNED_BATCH}',
       beyond: endsPage,
     },
     {
-      what: '`list` with `scope`: time of the event loop for one page',
+      what: 'the same: time of the event loop for one page',
       limit: '{SCAN_BUDGET_MS}, checked after each batch',
       beyond: endsPage,
+    },
+    {
+      what: '`list` by `name` or `lastUsed`, or by `expire` with a `parent`: tokens that are sorted',
+      limit:
+        '{MAX_SORTED_TOKENS}, among {MAX_SORTED_FROM:number} that are looked at, with {MAX_SORTED_BYTES}',
+      beyond: '`invalid_request`',
     },
     { what: 'a cursor', limit: '{MAX_CURSOR_LENGTH} characters', beyond: '`invalid_request`' },
     {
@@ -495,7 +501,7 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: 'the answer ends early, with a `cursor`',
     },
     {
-      what: '`GET /token` without them, with a `scope`: time to look for matching tokens',
+      what: '`GET /token` without them: time to look for matching tokens, or to sort by name or last use',
       limit: '{LISTING_BUDGET_MS} and one page more',
       beyond: 'the answer ends early, with a `cursor`',
     },

@@ -1,5 +1,5 @@
 // A store of your own in a few lines: keep the promises of the port, and prove it with the contract.
-import type { Position, QuotaHolder, TokenRecord, TokenStore } from 'tokenwright';
+import type { PageOrder, Position, QuotaHolder, TokenRecord, TokenStore } from 'tokenwright';
 import { TokenError } from 'tokenwright';
 import { storeContract } from 'tokenwright/testing';
 
@@ -7,13 +7,19 @@ import { storeContract } from 'tokenwright/testing';
 export function mapStore(kept = new Map<string, TokenRecord>()): TokenStore {
   const keep = (record: TokenRecord) => kept.set(record.id, structuredClone(record));
   const isLive = (record: TokenRecord) => record.revokedAt === undefined;
-  const stateAt = ({ revokedAt, expiresAt, suspendedAt }: TokenRecord, now: Date) => {
-    if (revokedAt !== undefined) return 'revoked';
-    if (expiresAt <= now) return 'expired';
-    return suspendedAt === undefined ? 'active' : 'suspended';
+  const statesAt = ({ revokedAt, expiresAt, suspendedAt }: TokenRecord, now: Date): string[] => {
+    if (revokedAt !== undefined) return ['revoked'];
+    if (expiresAt <= now) return ['expired'];
+    return ['live', suspendedAt === undefined ? 'active' : 'suspended'];
   };
-  const newestFirst = (a: Position, b: Position) =>
-    b.createdAt.getTime() - a.createdAt.getTime() || (a.id < b.id ? 1 : -1);
+  const placeOf = ({ id, createdAt, expiresAt }: TokenRecord, order: PageOrder = 'created') => ({
+    at: order === 'created' ? createdAt : expiresAt,
+    id,
+  });
+  const comparedBy = (order?: PageOrder) => (a: Position, b: Position) => {
+    const [first, second] = order === 'expire' ? [a, b] : [b, a];
+    return first.at.getTime() - second.at.getTime() || (first.id < second.id ? -1 : 1);
+  };
   const revokeWhere = (at: Date, limit: number, isMeant: (record: TokenRecord) => boolean) => {
     const meant = [...kept.values()].filter((record) => isLive(record) && isMeant(record));
     for (const record of meant.slice(0, limit)) keep(emptied(record, at));
@@ -45,16 +51,18 @@ export function mapStore(kept = new Map<string, TokenRecord>()): TokenStore {
       return { live: Math.min(live, most.live), ended: Math.min(ended, most.ended) };
     },
     find: async (ids) => ids.map((id) => structuredClone(kept.get(id))),
-    async page({ account, after, limit, liveAt, state = 'active', parent, root }) {
+    async page({ account, order, after, limit, liveAt, state = 'active', parent, root }) {
       const listed = [...kept.values()].filter(
         (it) =>
           it.account === account &&
-          (state === 'all' || stateAt(it, liveAt) === state) &&
+          (state === 'all' || statesAt(it, liveAt).includes(state)) &&
           (parent === undefined || it.ancestors?.at(-1) === parent) &&
           (root === undefined || it.ancestors?.[0] === root),
       );
-      const rest = listed.filter((record) => !after || newestFirst(record, after) > 0);
-      return structuredClone(rest.sort(newestFirst).slice(0, limit));
+      const compare = comparedBy(order);
+      const rest = listed.filter((record) => !after || compare(placeOf(record, order), after) > 0);
+      rest.sort((a, b) => compare(placeOf(a, order), placeOf(b, order)));
+      return structuredClone(rest.slice(0, limit));
     },
     async replace(next, version = next.version - 1) {
       const now = kept.get(next.id);
@@ -81,7 +89,7 @@ export function mapStore(kept = new Map<string, TokenRecord>()): TokenStore {
     async prune({ now, limit, ...holder }) {
       const ended = heldBy(holder)
         .filter((record) => hasEnded(record, now) && (isLive(record) || !record.format))
-        .sort((a, b) => newestFirst(b, a));
+        .sort((a, b) => comparedBy()(placeOf(b), placeOf(a)));
       return drop(ended.slice(0, limit));
     },
   };

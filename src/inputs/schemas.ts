@@ -23,7 +23,7 @@ import {
 } from '../errors.ts';
 import { readBlock } from '../limits/addresses.ts';
 import { recallScope } from '../scope/grammar.ts';
-import { parseScope, type Scope } from '../scope/index.ts';
+import { parseScope, readRequest, type Scope } from '../scope/index.ts';
 import { parsedMembers, parseScopes, refuseParameters } from '../scope/list.ts';
 import {
   dateMessage,
@@ -85,9 +85,16 @@ export const fields = {
   ),
   state: once(() =>
     z.enum(LISTED_STATES, {
-      error: got('state must be "active", "suspended", "expired", "revoked" or "all"'),
+      error: got('state must be "active", "suspended", "expired", "revoked", "live" or "all"'),
     }),
   ),
+  sort: once(() =>
+    z.enum(['created', 'expire', 'name', 'lastUsed'], {
+      error: got('sort must be "created", "expire", "name" or "lastUsed"'),
+    }),
+  ),
+  domain: once(() => z.custom<string>(isDomain, { error: ({ input }) => domainMessage(input) })),
+  unused: once(() => z.literal('never', { error: got('unused must be "never"') })),
   parent: once(() =>
     z.custom<TokenId>(isId, {
       error: got('parent must be the id of a token, 22 characters of 0-9, A-Z and a-z'),
@@ -113,6 +120,9 @@ export const listInput = once(() =>
       state: z.optional(fields.state()),
       name: z.optional(fields.name()),
       parent: z.optional(fields.parent()),
+      domain: z.optional(fields.domain()),
+      unused: z.optional(fields.unused()),
+      sort: z.optional(fields.sort()),
       limit: z.optional(numberField('limit', 1, MAX_PAGE_TOKENS)),
       maxBytes: z.optional(numberField('maxBytes', 1, MAX_RECORD_BYTES)),
       cursor: z.optional(fields.cursor()),
@@ -620,6 +630,18 @@ function faultOfBlocks(list: readonly unknown[], blocks: Set<string>): string | 
     blocks.add(reading.text);
   }
   return undefined;
+}
+
+function isDomain(value: unknown): boolean {
+  return readRequest({ method: 'GET', domain: value as string, target: '/' }).ok;
+}
+
+function domainMessage(domain: unknown): string {
+  const rule = 'domain must be one host, as in the scopes: "orders.acme.example"';
+  if (typeof domain !== 'string') return `${rule}; got ${kindOf(domain)}`;
+  if (domain.includes('://'))
+    return `${rule}; without ${domain.startsWith('https:') ? 'https://' : 'a scheme'}`;
+  return /:\d{1,5}$/.test(domain) ? `${rule}; without a port` : rule;
 }
 
 function isName(value: unknown): boolean {

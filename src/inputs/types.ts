@@ -145,12 +145,26 @@ export interface ListInput<Asked extends string = string> {
    * `exact`, it holds this very scope. @default 'overlaps'
    */
   readonly match?: 'overlaps' | 'covers' | 'exact' | undefined;
-  /** Lists only tokens in this state, or all of them, also revoked ones. @default 'active' */
+  /**
+   * Lists only tokens in this state; `live`, those that are active or suspended; or `all`, also revoked ones.
+   * @default 'active'
+   */
   readonly state?: ListedState | undefined;
   /** Lists only tokens whose name contains this text, in upper or lower case: 1 to 200 characters. */
   readonly name?: string | undefined;
   /** Lists only tokens that were derived from the token with this id, directly. */
   readonly parent?: string | undefined;
+  /** Lists only tokens with a scope on this host, such as `shop.example`, also one with a wildcard. */
+  readonly domain?: string | undefined;
+  /** `never` lists only tokens of which no use was recorded. Needs the option `usage`. */
+  readonly unused?: 'never' | undefined;
+  /**
+   * `created`: newest first. `expire`: what expires soonest first. `name`: by name, in upper or lower case, and
+   * those without one last. `lastUsed`: most recently used first, and never used last; needs the option `usage`.
+   * Tokens that come to the same are ordered by id. `name` and `lastUsed` take at most 10 000 tokens, and so does
+   * `expire` with a `parent`. @default 'created'
+   */
+  readonly sort?: 'created' | 'expire' | 'name' | 'lastUsed' | undefined;
   /** The most tokens on this page, 1 to 1000. @default 100 */
   readonly limit?: number | undefined;
   /**

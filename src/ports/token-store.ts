@@ -1,19 +1,35 @@
 import type { TokenError } from '../errors.ts';
 import type { ListedState, TokenId, TokenRecord } from '../token/record.ts';
 
-/** A position in an account's list: after the token with this creation time and id. */
+/**
+ * The order of an account's list: `created`, newest first, then by `id` descending; or `expire`, soonest first
+ * by `expiresAt`, then by `id` ascending. Ids compare by code unit.
+ */
+export type PageOrder = 'created' | 'expire';
+
+/** A position in an account's list: after the token with this time and id. */
 export interface Position {
-  /** To the millisecond. */
-  readonly createdAt: Date;
+  /** The time that the list is ordered by, to the millisecond: `createdAt` or `expiresAt`. */
+  readonly at: Date;
   /** The token, if several have that time. */
   readonly id: TokenId;
+}
+
+/** The position of a record in a list of this order. */
+export function positionOf(
+  { id, createdAt, expiresAt }: Pick<TokenRecord, 'id' | 'createdAt' | 'expiresAt'>,
+  order: PageOrder = 'created',
+): Position {
+  return { at: order === 'created' ? createdAt : expiresAt, id };
 }
 
 /** One page of an account's list. */
 export interface PageQuery {
   /** The owner of the records; compared byte by byte. */
   readonly account: string;
-  /** Only records after this position; from the start if absent. */
+  /** The order of the records. Only `created` is asked for together with `parent` or `root`. @default 'created' */
+  readonly order?: PageOrder | undefined;
+  /** Only records after this position in that order; from the start if absent. */
   readonly after?: Position | undefined;
   /** The most records: 1 or more. */
   readonly limit: number;
@@ -21,7 +37,8 @@ export interface PageQuery {
   readonly liveAt: Date;
   /**
    * Only records in this state: `revoked` if they have a `revokedAt`; else `expired` if they have expired;
-   * else `suspended` if they have a `suspendedAt`; else `active`. @default 'active'
+   * else `suspended` if they have a `suspendedAt`; else `active`. With `live`, those that are `active` or
+   * `suspended`; with `all`, all of them. @default 'active'
    */
   readonly state?: ListedState | undefined;
   /** Only records that were derived from this token: their last ancestor has this id. */
@@ -169,9 +186,8 @@ export interface TokenStore {
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
 
   /**
-   * Reads a page of an account's records in one state, or in all of them: newest first by `createdAt`,
-   * then by `id` descending (by code unit). By keyset, never by offset: the cost does not depend on how
-   * far down the list the page is.
+   * Reads a page of an account's records in one state or in several, in the order that is asked for. By
+   * keyset, never by offset: the cost does not depend on how far down the list the page is.
    *
    * @throws {TokenError} `store_unavailable`; `store_corrupt` if something else than a record is stored
    */

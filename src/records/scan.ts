@@ -1,5 +1,5 @@
 import { SCANNED_BATCH } from '../bounds.ts';
-import type { PageQuery, Position } from '../ports/token-store.ts';
+import { type PageQuery, type Position, positionOf } from '../ports/token-store.ts';
 import { nextTurn } from '../time/deadline.ts';
 import { performance } from '../time/timers.ts';
 import { recordBytes, type TokenRecord } from '../token/record.ts';
@@ -18,8 +18,13 @@ export interface Scan {
   /** The most records. */
   readonly limit: number;
   /** Selects records; without it, all are wanted. */
-  readonly isWanted: ((record: TokenRecord) => boolean) | undefined;
+  readonly select: Select | undefined;
 }
+
+/** Says of each record whether it is wanted. */
+export type Select = (
+  records: readonly TokenRecord[],
+) => readonly boolean[] | Promise<readonly boolean[]>;
 
 /** The records that a scan found, and the position at which the next one goes on, if there is more. */
 export interface Scanned {
@@ -31,14 +36,11 @@ export interface Scanned {
  * Collects records page by page until there are enough, or too many bytes. A scan with a filter also
  * ends after a bounded number of records and of milliseconds of work in this process.
  */
-export async function scan(
-  store: CheckedStore,
-  { query, limit, isWanted }: Scan,
-): Promise<Scanned> {
+export async function scan(store: CheckedStore, { query, limit, select }: Scan): Promise<Scanned> {
   const page = new Page(limit, query.maxBytes);
   const time = new TimeBudget(SCAN_BUDGET_MS);
   const until = store.deadline();
-  const size = isWanted === undefined ? limit + 1 : SCANNED_BATCH;
+  const size = select === undefined ? limit + 1 : SCANNED_BATCH;
   const end = (last?: Position): Scanned => ({ records: page.records, last });
   let { after } = query;
   for (let pages = 1; ; pages++) {
@@ -46,9 +48,11 @@ export async function scan(
     const asked = store.page(pageQuery, until);
     // A local store has done its work in the call, which counts as time of this process.
     const records = await (store.isLocal ? asked : time.waitFor(asked));
-    for (const record of records) {
-      if (isWanted?.(record) !== false && !page.add(record)) return end(after);
-      after = record;
+    const selected = select?.(records);
+    const isWanted = selected instanceof Promise ? await time.waitFor(selected) : selected;
+    for (const [at, record] of records.entries()) {
+      if (isWanted?.[at] !== false && !page.add(record)) return end(after);
+      after = positionOf(record, query.order);
     }
     if (isLast(records, pageQuery)) return end();
     const isEnough = page.isFull || pages * SCANNED_BATCH >= MAX_SCANNED_TOKENS || time.isOver;

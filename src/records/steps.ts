@@ -37,7 +37,7 @@ export async function* accountStepsOf(
   do {
     const liveAt = new Date(now);
     const query = { account, state: 'all' as const, after, liveAt, maxBytes: MAX_RECORD_BYTES };
-    const { records, last } = await scan(store, { query, limit: SCAN_STEP, isWanted: undefined });
+    const { records, last } = await scan(store, { query, limit: SCAN_STEP, select: undefined });
     yield records;
     after = last;
   } while (after !== undefined);

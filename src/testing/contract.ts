@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
-import type { PageQuery, TokenStore } from '../ports/token-store.ts';
-import { type JsonObject, TOKEN_STATES, type TokenId, type TokenRecord } from '../token/record.ts';
+import { type PageQuery, positionOf, type TokenStore } from '../ports/token-store.ts';
+import {
+  type JsonObject,
+  LISTED_STATES,
+  type ListedState,
+  type TokenId,
+  type TokenRecord,
+} from '../token/record.ts';
 import { firstRequested, revoked } from '../token/revoked.ts';
 import { contractCase } from './contract-case.ts';
 import {
@@ -21,6 +27,7 @@ import {
   fullRecord,
   hasClock,
   idOf,
+  inOrder,
   insertAll,
   insertOne,
   LONG_AGO,
@@ -28,6 +35,7 @@ import {
   longScopes,
   newestFirst,
   newRecord,
+  ofState,
   pagedIds,
   pageOf,
   pruneOf,
@@ -38,7 +46,6 @@ import {
   scanAll,
   scopesOfBytes,
   spoil,
-  stateAt,
   walk,
 } from './records.ts';
 import {
@@ -320,7 +327,7 @@ export const storeContract: readonly StoreContractCase[] = [
     const record = fullRecord('given', { revokedAt: undefined });
     const next = fullRecord('given', { revokedAt: undefined, version: 2 });
     const [ids, at] = [[record.id, idOf('absent'), record.id], later(1)];
-    const query = pageOf('acme', { after: { createdAt: later(1), id: idOf('z') } });
+    const query = pageOf('acme', { after: { at: later(1), id: idOf('z') } });
     const before = JSON.stringify([facts(record), facts(next), ids, at, query]);
     const holder = { account: 'acme', root: idOf('root') };
     const count = { ...holder, liveAt: at, most: { live: 2, ended: 2 } };
@@ -587,7 +594,7 @@ export const storeContract: readonly StoreContractCase[] = [
 
   test('page: is empty after the last record and for an unknown account', async (store) => {
     const record = await insertOne(store, newRecord('one'));
-    assert.deepEqual(await store.page(pageOf('acme', { after: record })), []);
+    assert.deepEqual(await store.page(pageOf('acme', { after: positionOf(record) })), []);
     assert.deepEqual(await store.page(pageOf('nobody')), []);
   }),
 
@@ -595,7 +602,7 @@ export const storeContract: readonly StoreContractCase[] = [
     const records = range(4).map((ms) => newRecord(`n${ms}`, { createdAt: later(ms) }));
     await insertAll(store, records);
     const after = (ms: number, label: string): Promise<TokenId[]> =>
-      pagedIds(store, pageOf('acme', { after: { createdAt: later(ms), id: idOf(label) } }));
+      pagedIds(store, pageOf('acme', { after: { at: later(ms), id: idOf(label) } }));
     assert.deepEqual(await after(2, 'n2'), ['n1', 'n0'].map(idOf));
     assert.deepEqual(await after(2, 'n3'), ['n2', 'n1', 'n0'].map(idOf));
     assert.deepEqual(await after(2, 'n1'), ['n1', 'n0'].map(idOf));
@@ -609,7 +616,7 @@ export const storeContract: readonly StoreContractCase[] = [
     );
     await insertAll(store, records);
     const first = await store.page(pageOf('acme', { limit: 3 }));
-    const after = first.at(-1) as TokenRecord;
+    const after = positionOf(first.at(-1) as TokenRecord);
     assert.equal(after.id, idOf('n5'));
 
     // Above the position more records come than go, so a page by offset would repeat some.
@@ -656,18 +663,12 @@ export const storeContract: readonly StoreContractCase[] = [
   test('page: lists each state alone, and all of them together', async (store) => {
     const records = recordsOfStates();
     await insertAll(store, [...records, newRecord('theirs', { account: 'other' })]);
-    const ids = (states: readonly string[]): TokenId[] =>
-      newestFirst(records.filter((_, index) => states.includes(stateAt(index)))).map(
-        ({ id }) => id,
-      );
-    assert.deepEqual(await walk(store, pageOf('acme')), ids(['active']));
-    for (const state of ['active', 'suspended', 'expired', 'revoked'] as const) {
-      assert.deepEqual(await walk(store, pageOf('acme', { state })), ids([state]), state);
-      assert.deepEqual(await walk(store, pageOf('acme', { state, limit: 2 })), ids([state]), state);
-    }
-    const all = newestFirst(records).map(({ id }) => id);
-    for (const limit of [1, 3, 1000]) {
-      assert.deepEqual(await walk(store, pageOf('acme', { state: 'all', limit })), all);
+    for (const state of [undefined, ...LISTED_STATES]) {
+      const listed = newestFirst(ofState(records, state)).map(({ id }) => id);
+      assert.ok(listed.length >= 4, state);
+      for (const limit of [1, 3, 1000]) {
+        assert.deepEqual(await walk(store, pageOf('acme', { state, limit })), listed, state);
+      }
     }
     assertSame(await store.page(pageOf('acme', { state: 'all' })), newestFirst(records));
   }),
@@ -675,13 +676,141 @@ export const storeContract: readonly StoreContractCase[] = [
   test('page: with maxBytes, lists a state page by page', async (store) => {
     const records = recordsOfStates().map((record) => ({ ...record, scopes: longScopes('a') }));
     await insertAll(store, records);
-    for (const state of ['active', 'suspended', 'expired', 'revoked', 'all'] as const) {
-      const whole = await walk(store, pageOf('acme', { state }));
-      assert.ok(whole.length >= 4);
-      for (const maxBytes of [1, 15_000, 1_000_000]) {
-        assert.deepEqual(await walk(store, pageOf('acme', { state, maxBytes })), whole, state);
+    for (const state of LISTED_STATES) {
+      for (const order of ['created', 'expire'] as const) {
+        const whole = await walk(store, pageOf('acme', { state, order }));
+        assert.ok(whole.length >= 4);
+        for (const maxBytes of [1, 15_000, 1_000_000]) {
+          const query = pageOf('acme', { state, order, maxBytes });
+          assert.deepEqual(await walk(store, query), whole, `${state} by ${order}`);
+        }
       }
     }
+  }),
+
+  test('page: by expiry, lists the soonest first, and those of one instant by id', async (store) => {
+    const labels = ['B', 'a', 'Z', 'b', '0', 'A', 'z'];
+    const records = [
+      newRecord('late', { expiresAt: later(900) }),
+      ...labels.map((label, index) =>
+        newRecord(label, { createdAt: later(index), expiresAt: later(500) }),
+      ),
+      newRecord('soon', { createdAt: later(9), expiresAt: later(499) }),
+    ];
+    await insertAll(store, [...records, newRecord('theirs', { account: 'Acme' })]);
+    const tied = labels.map(idOf).sort((a, b) => (a < b ? -1 : 1));
+    const expected = [idOf('soon'), ...tied, idOf('late')];
+    const byExpiry = pageOf('acme', { order: 'expire' });
+    assert.deepEqual(await pagedIds(store, byExpiry), expected);
+    for (const limit of [1, 2, 5]) {
+      assert.deepEqual(await walk(store, { ...byExpiry, limit }), expected);
+    }
+    assertSame(await store.page(byExpiry), inOrder(records, 'expire'));
+    assert.deepEqual(await store.page(pageOf('nobody', { order: 'expire' })), []);
+  }),
+
+  test('page: by expiry, goes on after any position, even without a record there', async (store) => {
+    const records = range(4).map((ms) => newRecord(`n${ms}`, { expiresAt: later(10 + ms) }));
+    await insertAll(store, records);
+    const after = (ms: number, label: string, state?: ListedState) =>
+      pagedIds(
+        store,
+        pageOf('acme', { order: 'expire', state, after: { at: later(ms), id: idOf(label) } }),
+      );
+    assert.deepEqual(await after(11, 'n0'), ['n1', 'n2', 'n3'].map(idOf));
+    assert.deepEqual(await after(11, 'n1'), ['n2', 'n3'].map(idOf));
+    assert.deepEqual(await after(11, 'x'), ['n2', 'n3'].map(idOf));
+    assert.deepEqual(await after(-5, 'x'), ['n0', 'n1', 'n2', 'n3'].map(idOf));
+    assert.deepEqual(await after(-5, 'x', 'all'), ['n0', 'n1', 'n2', 'n3'].map(idOf));
+    assert.deepEqual(await after(13, 'x'), []);
+    assert.deepEqual(await after(11, 'x', 'expired'), []);
+  }),
+
+  test('page: by expiry, neither repeats nor skips records while others come and go', async (store) => {
+    const records = range(8).map((index) =>
+      newRecord(`n${index}`, { expiresAt: later(10 + 10 * index) }),
+    );
+    await insertAll(store, records);
+    const query = pageOf('acme', { order: 'expire', limit: 3 });
+    const first = await store.page(query);
+    const last = first.at(-1) as TokenRecord;
+    assert.equal(last.id, idOf('n2'));
+
+    for (const ms of [1, 2, 3, 4, 5]) {
+      await store.insert(newRecord(`sooner${ms}`, { expiresAt: later(ms) }));
+    }
+    await store.insert(newRecord('between', { expiresAt: later(65) }));
+    await store.revoke(idOf('n0'), 'acme', LONG_AGO);
+    await store.revoke(idOf('n2'), 'acme', LONG_AGO);
+    await store.revoke(idOf('n4'), 'acme', later(1));
+    await store.replace({ ...(records[5] as TokenRecord), version: 2, expiresAt: later(999) });
+    await purgeOf(store, later(0), 10);
+
+    const rest = await walk(store, { ...query, after: positionOf(last, 'expire') });
+    assert.deepEqual(rest, ['n3', 'between', 'n6', 'n7', 'n5'].map(idOf));
+    // What has expired since comes before the position, and the list goes on behind it.
+    const liveAt = later(65);
+    const now = await walk(store, { ...query, liveAt, after: positionOf(last, 'expire') });
+    assert.deepEqual(now, ['n6', 'n7', 'n5'].map(idOf));
+  }),
+
+  test('page: by expiry, lists each state alone, and several together', async (store) => {
+    const records = recordsOfStates().map((record, index) => ({
+      ...record,
+      createdAt: later(-index),
+      expiresAt: new Date(record.expiresAt.getTime() + ((index * 7) % 5) - 5),
+      ...(index % 3 === 0 && { ancestors: [idOf('root'), idOf(`parent${index % 2}`)] }),
+    }));
+    await insertAll(store, [...records, newRecord('theirs', { account: 'other' })]);
+    for (const state of [undefined, ...LISTED_STATES]) {
+      const listed = inOrder(ofState(records, state), 'expire').map(({ id }) => id);
+      assert.ok(listed.length >= 4, state);
+      for (const limit of [1, 3, 1000]) {
+        const query = pageOf('acme', { order: 'expire', state, limit });
+        assert.deepEqual(await walk(store, query), listed, state);
+      }
+    }
+    const all = pageOf('acme', { order: 'expire', state: 'all' });
+    assertSame(await store.page(all), inOrder(records, 'expire'));
+  }),
+
+  test('page: by expiry, lists a record in the state and at the place that it has now', async (store) => {
+    const record = await insertOne(store, newRecord('one', { expiresAt: later(50) }));
+    await insertOne(store, newRecord('other', { expiresAt: later(100) }));
+    const where = async (liveAt = later(0)): Promise<string[]> => {
+      const pages = await Promise.all(
+        LISTED_STATES.map((state) =>
+          pagedIds(store, pageOf('acme', { order: 'expire', state, liveAt })),
+        ),
+      );
+      const placeOf = (ids: readonly TokenId[] = []) =>
+        ids.length === 1 ? 'alone' : ids.indexOf(record.id) === 0 ? 'first' : 'last';
+      return LISTED_STATES.flatMap((state, index) =>
+        pages[index]?.includes(record.id) === true ? [`${state} ${placeOf(pages[index])}`] : [],
+      );
+    };
+    assert.deepEqual(await where(), ['active first', 'live first', 'all first']);
+    assert.deepEqual(await where(later(50)), ['expired alone', 'all first']);
+    const suspended = { ...record, version: 2, expiresAt: later(150), suspendedAt: later(1) };
+    await store.replace(suspended);
+    assert.deepEqual(await where(), ['suspended alone', 'live last', 'all last']);
+    assert.deepEqual(await where(later(149)), ['suspended alone', 'live alone', 'all last']);
+    const derived = { ...record, version: 3, expiresAt: later(99), ancestors: [idOf('root')] };
+    await store.replace(derived);
+    assert.deepEqual(await where(), ['active first', 'live first', 'all first']);
+    assert.deepEqual(await where(later(98)), ['active first', 'live first', 'all first']);
+    await store.replace({ ...derived, version: 4, suspendedAt: later(1) });
+    assert.deepEqual(await where(), ['suspended alone', 'live first', 'all first']);
+    await store.revoke(record.id, 'acme', LONG_AGO);
+    assert.deepEqual(await where(), ['revoked alone', 'all first']);
+    await purgeOf(store, later(0), 10);
+    assert.deepEqual(await where(), []);
+    await store.insert({ ...record, expiresAt: later(100) });
+    const isFirst = record.id < idOf('other');
+    assert.deepEqual(
+      await where(),
+      ['active', 'live', 'all'].map((state) => `${state} ${isFirst ? 'first' : 'last'}`),
+    );
   }),
 
   test('page: lists a record in the state that it has now', async (store) => {
@@ -729,7 +858,7 @@ export const storeContract: readonly StoreContractCase[] = [
     const theirs = [newRecord('b1', { account: 'other' }), newRecord('a3', { account: 'acme2' })];
     await insertAll(store, [...mine, ...theirs]);
     assertSame(await store.page(pageOf('acme')), newestFirst(mine));
-    const after = { createdAt: later(0), id: idOf('b2') };
+    const after = { at: later(0), id: idOf('b2') };
     assertSame(await store.page(pageOf('other', { after })), [theirs[0]]);
   }),
 
@@ -773,11 +902,9 @@ export const storeContract: readonly StoreContractCase[] = [
       index % 3 === 0 ? record : { ...record, ancestors },
     );
     await insertAll(store, records);
-    for (const state of [undefined, ...TOKEN_STATES, 'all'] as const) {
-      const listed = records.filter((record, index) => {
-        const isAsked = state === 'all' || stateAt(index) === (state ?? 'active');
-        return record.ancestors !== undefined && isAsked;
-      });
+    for (const state of [undefined, ...LISTED_STATES]) {
+      const derived = records.filter((record) => record.ancestors !== undefined);
+      const listed = ofState(derived, state);
       const query = pageOf('acme', { parent: idOf('parent'), state, limit: 3 });
       assert.deepEqual(
         await walk(store, query),
@@ -820,10 +947,8 @@ export const storeContract: readonly StoreContractCase[] = [
       newRecord('stranger', { ancestors: [idOf('other'), root] }),
       newRecord('theirs', { ancestors: [root], account: 'Acme' }),
     ]);
-    for (const state of [undefined, ...TOKEN_STATES, 'all'] as const) {
-      const listed = newestFirst(
-        descendants.filter((_, index) => state === 'all' || stateAt(index) === (state ?? 'active')),
-      ).map(({ id }) => id);
+    for (const state of [undefined, ...LISTED_STATES]) {
+      const listed = newestFirst(ofState(descendants, state)).map(({ id }) => id);
       assert.deepEqual(await pagedIds(store, pageOf('acme', { root, state })), listed);
       assert.deepEqual(await walk(store, pageOf('acme', { root, state, limit: 5 })), listed);
       const short = { root, state, limit: 5, maxBytes: 200 };
@@ -861,7 +986,8 @@ export const storeContract: readonly StoreContractCase[] = [
     const [first] = await store.page(query);
     assertSame([first], [records[2]]);
     assert.deepEqual(await walk(store, query), ['n2', 'n1', 'n0'].map(idOf));
-    assert.deepEqual(await store.page({ ...query, after: records[0] }), []);
+    const after = positionOf(records[0] as TokenRecord);
+    assert.deepEqual(await store.page({ ...query, after }), []);
     assert.deepEqual(await store.page({ ...query, account: 'nobody' }), []);
   }),
 

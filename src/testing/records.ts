@@ -1,12 +1,22 @@
 import assert from 'node:assert/strict';
-import type {
-  CountQuery,
-  PageQuery,
-  PruneQuery,
-  TokenCounts,
-  TokenStore,
+import {
+  type CountQuery,
+  type PageOrder,
+  type PageQuery,
+  type Position,
+  type PruneQuery,
+  positionOf,
+  type TokenCounts,
+  type TokenStore,
 } from '../ports/token-store.ts';
-import { type RecordState, TOKEN_STATES, type TokenId, type TokenRecord } from '../token/record.ts';
+import {
+  isListed,
+  type ListedState,
+  type RecordState,
+  TOKEN_STATES,
+  type TokenId,
+  type TokenRecord,
+} from '../token/record.ts';
 import { revoked } from '../token/revoked.ts';
 import { bytesOfLists } from '../token/size.ts';
 
@@ -120,7 +130,7 @@ export function fullRecord(label: string, fields: Partial<TokenRecord> = {}): To
   });
 }
 
-/** Records in each state, mixed, some of them of one instant. {@link stateAt} says which is in which. */
+/** Records in each state, mixed, some of them of one instant. */
 export function recordsOfStates(): TokenRecord[] {
   const fields: Readonly<Record<RecordState, Partial<TokenRecord>>> = {
     active: {},
@@ -139,8 +149,16 @@ export function recordsOfStates(): TokenRecord[] {
   );
 }
 
-export function stateAt(index: number): RecordState {
+function stateAt(index: number): RecordState {
   return TOKEN_STATES[index % TOKEN_STATES.length] as RecordState;
+}
+
+/** Those of records that are in a state before any of them has ended by time. */
+export function ofState<Listed extends TokenRecord>(
+  records: readonly Listed[],
+  state: ListedState | undefined,
+): Listed[] {
+  return records.filter((record) => isListed(record, state, later(0).getTime()));
 }
 
 /** A record with lists of a given length, to test where `maxBytes` ends a page. */
@@ -242,7 +260,7 @@ export async function walk(
   const records = await store.page(query);
   const last = records.at(-1);
   if (last === undefined) return [];
-  const after = { createdAt: last.createdAt, id: last.id };
+  const after = positionOf(last, query.order);
   return [
     ...records.map((record) => record.id),
     ...(await walk(store, { ...query, after }, pages - 1)),
@@ -288,9 +306,19 @@ function byId(records: readonly TokenRecord[]): TokenRecord[] {
 }
 
 export function newestFirst(records: readonly TokenRecord[]): TokenRecord[] {
-  return [...records].sort(
-    (a, b) => b.createdAt.getTime() - a.createdAt.getTime() || (a.id < b.id ? 1 : -1),
-  );
+  return inOrder(records, 'created');
+}
+
+export function inOrder(records: readonly TokenRecord[], order?: PageOrder): TokenRecord[] {
+  const compare = comparedBy(order);
+  return [...records].sort((a, b) => compare(positionOf(a, order), positionOf(b, order)));
+}
+
+/** Compares two positions in a list of an order. */
+export function comparedBy(order: PageOrder = 'created'): (a: Position, b: Position) => number {
+  const sign = order === 'created' ? -1 : 1;
+  return (a, b) =>
+    sign * (a.at.getTime() - b.at.getTime() || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
 }
 
 /** A record as plain JSON, without absent fields. */

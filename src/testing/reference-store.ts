@@ -1,20 +1,22 @@
 import { isTokenError, TokenError } from '../errors.ts';
-import type {
-  CountQuery,
-  PageQuery,
-  Position,
-  PruneQuery,
-  PurgeQuery,
-  QuotaHolder,
-  TokenCounts,
-  TokenStore,
+import {
+  type CountQuery,
+  type PageQuery,
+  type PruneQuery,
+  type PurgeQuery,
+  positionOf,
+  type QuotaHolder,
+  type TokenCounts,
+  type TokenStore,
 } from '../ports/token-store.ts';
 import { isListed, LISTED_STATES, type TokenId, type TokenRecord } from '../token/record.ts';
 import { revoked } from '../token/revoked.ts';
 import {
+  comparedBy,
   countOf,
   facts,
   idOf,
+  inOrder,
   later,
   newestFirst,
   newRecord,
@@ -43,7 +45,15 @@ export class ReferenceStore implements TokenStore {
     return ids.map((id) => this.#records.get(id));
   }
 
-  async page({ account, after, limit, liveAt, state, ...of }: PageQuery): Promise<TokenRecord[]> {
+  async page({
+    account,
+    order,
+    after,
+    limit,
+    liveAt,
+    state,
+    ...of
+  }: PageQuery): Promise<TokenRecord[]> {
     const listed = [...this.#records.values()].filter(
       (record) =>
         record.account === account &&
@@ -51,8 +61,9 @@ export class ReferenceStore implements TokenStore {
         (of.parent === undefined || record.ancestors?.at(-1) === of.parent) &&
         (of.root === undefined || record.ancestors?.[0] === of.root),
     );
-    const isNext = (record: TokenRecord): boolean => after === undefined || isAfter(record, after);
-    return newestFirst(listed).filter(isNext).slice(0, limit);
+    const isNext = (record: TokenRecord): boolean =>
+      after === undefined || comparedBy(order)(positionOf(record, order), after) > 0;
+    return inOrder(listed, order).filter(isNext).slice(0, limit);
   }
 
   async replace(next: TokenRecord, version = next.version - 1): Promise<boolean> {
@@ -112,12 +123,6 @@ function hasEnded({ expiresAt, revokedAt }: TokenRecord, now: Date): boolean {
   return revokedAt !== undefined || expiresAt <= now;
 }
 
-/** Whether a record comes after a position in a list that is newest first. */
-function isAfter(record: TokenRecord, { createdAt, id }: Position): boolean {
-  const gap = record.createdAt.getTime() - createdAt.getTime();
-  return gap < 0 || (gap === 0 && record.id < id);
-}
-
 export type StoreCall = (store: TokenStore) => Promise<unknown>;
 /** A whole number from 0 to below the given one. */
 type Draw = (below: number) => number;
@@ -151,7 +156,8 @@ export function drawCall(draw: Draw): StoreCall {
   const record = newRecord(label, fields);
   const suspendedAt = draw(3) === 0 ? at : undefined;
   const next = { ...record, version: version + 1, suspendedAt };
-  const position = { createdAt, id: record.id };
+  const order = (['created', 'expire'] as const)[draw(2)];
+  const position = positionOf(record, order);
   const state = [...LISTED_STATES, undefined][draw(LISTED_STATES.length + 1)];
   const query = { account, limit: 1 + draw(6), liveAt: at, state, parent: asked };
   const holder = { account, root: asked && idOf('root') };
@@ -167,8 +173,9 @@ export function drawCall(draw: Draw): StoreCall {
     (store) => store.replace({ ...next, version: 2 }),
     (store) => store.revoke(record.id, account, at, version),
     (store) => store.page(query),
-    (store) => store.page({ ...query, after: position }),
-    (store) => store.page({ ...query, after: position }),
+    (store) => store.page({ ...query, order, parent: undefined }),
+    (store) => store.page({ ...query, after: positionOf(record) }),
+    (store) => store.page({ ...query, order, parent: undefined, after: position }),
     draw(2) === 0
       ? (store) => purgeOf(store, before, 1000)
       : (store) => pruneOf(store, { ...holder, now: before }),

@@ -122,8 +122,11 @@ export type TokenState = RecordState | 'ancestor_ended';
 /** The state of a token by itself, whatever became of its ancestors. */
 export type RecordState = 'active' | 'suspended' | 'expired' | 'revoked';
 
-/** Which tokens a list holds. A token whose ancestor has ended is in the list of its own state. */
-export type ListedState = RecordState | 'all';
+/**
+ * Which tokens a list holds: those in one state; `live`, those that are active or suspended; or `all`. A token
+ * whose ancestor has ended is in the list of its own state.
+ */
+export type ListedState = RecordState | 'live' | 'all';
 
 export const TOKEN_STATES = [
   'active',
@@ -132,7 +135,7 @@ export const TOKEN_STATES = [
   'revoked',
 ] as const satisfies readonly RecordState[];
 
-export const LISTED_STATES = [...TOKEN_STATES, 'all'] as const;
+export const LISTED_STATES = [...TOKEN_STATES, 'live', 'all'] as const;
 
 /** A token as its account sees it. */
 export interface Token {
@@ -369,7 +372,9 @@ export function isListed(
   state: ListedState | undefined,
   now: number,
 ): boolean {
-  return state === 'all' || stateOf(token, now) === (state ?? 'active');
+  const own = stateOf(token, now);
+  if (state === 'live') return own === 'active' || own === 'suspended';
+  return state === 'all' || own === (state ?? 'active');
 }
 
 /** How a value belongs to a record: as the current one, the one before it, or one not used yet. */

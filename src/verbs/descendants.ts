@@ -1,6 +1,6 @@
 import { type Ancestors, hasEnded } from '../access/lineage.ts';
 import { MAX_COUNTED_DESCENDANTS } from '../bounds.ts';
-import type { Position } from '../ports/token-store.ts';
+import { type Position, positionOf } from '../ports/token-store.ts';
 import { nextTurn } from '../time/deadline.ts';
 import type { TokenId, TokenRecord } from '../token/record.ts';
 import type { ServiceParts } from './parts.ts';
@@ -11,8 +11,6 @@ export const MAX_REVOKED_TOGETHER = 100;
 /** A token by which its descendants are found. */
 type Ancestor = Pick<TokenRecord, 'id' | 'account' | 'ancestors'>;
 
-/** Only of tokens that are neither revoked nor expired. */
-const STATES = ['active', 'suspended'] as const;
 /** The records of a page: each may hold a list of some hundred kilobytes. */
 const PAGE = 100;
 /** In this process, reading a page takes the event loop. */
@@ -117,18 +115,17 @@ async function* unended(
 ): AsyncGenerator<Descendant, void> {
   const { account } = token;
   const limit = store.isLocal ? LOCAL_PAGE : PAGE;
-  const query = { account, root: rootOf(token), limit, liveAt: new Date(now) };
-  for (const state of STATES) {
-    for (let after: Position | undefined; ; ) {
-      if (store.isLocal) await nextTurn();
-      const page = await store.page({ ...query, state, after }, store.deadline());
-      const below = page.filter(({ ancestors }) => ancestors?.includes(token.id) === true);
-      const lines = await lineages.ofAll(below, now);
-      for (const [at, record] of below.entries()) yield { record, ancestors: lines[at] ?? [] };
-      const last = page.at(-1);
-      if (last === undefined || page.length < limit) break;
-      after = last;
-    }
+  const liveAt = new Date(now);
+  const query = { account, root: rootOf(token), limit, liveAt, state: 'live' as const };
+  for (let after: Position | undefined; ; ) {
+    if (store.isLocal) await nextTurn();
+    const page = await store.page({ ...query, after }, store.deadline());
+    const below = page.filter(({ ancestors }) => ancestors?.includes(token.id) === true);
+    const lines = await lineages.ofAll(below, now);
+    for (const [at, record] of below.entries()) yield { record, ancestors: lines[at] ?? [] };
+    const last = page.at(-1);
+    if (last === undefined || page.length < limit) break;
+    after = positionOf(last);
   }
 }
 

@@ -4,7 +4,8 @@ import { MAX_RECORD_BYTES } from '../bounds.ts';
 import { notify } from '../events.ts';
 import { readInput, reviewInput, reviewPageInput } from '../inputs/schemas.ts';
 import type { ReviewInput, ReviewPageInput } from '../inputs/types.ts';
-import { readCursor, writeCursor } from '../records/cursor.ts';
+import { positionOf } from '../ports/token-store.ts';
+import { placeOf, positionAt, readCursor, writeCursor } from '../records/cursor.ts';
 import { accountStepsOf, stepsOf } from '../records/steps.ts';
 import { usedTokenOf } from '../records/token-view.ts';
 import { type Scope, type ScopeCatalog, ScopeSet } from '../scope/index.ts';
@@ -80,7 +81,7 @@ export class Reviews {
     const { account, cursor, ...input } = readInput(reviewPageInput(), asked);
     const ages = agesOf(input);
     const query = JSON.stringify(['review', account, ages]);
-    const start = cursor === undefined ? undefined : readCursor(ring, cursor, query);
+    const start = cursor === undefined ? undefined : positionAt(readCursor(ring, cursor, query));
     const context = { ages, now, turns: this.#turns };
     const end = performance.now() + REVIEW_BUDGET_MS;
     const findings: TokenFinding[] = [];
@@ -91,11 +92,11 @@ export class Reviews {
         findings.push(...reviewed.findings);
         bytes += reviewed.findings.reduce((sum, { scopes }) => sum + listBytes(scopes), 0);
         if (findings.length < MAX_PAGE_FINDINGS && bytes < MAX_RECORD_BYTES) continue;
-        return { findings, cursor: writeCursor(ring, reviewed.record, query) };
+        return { findings, cursor: writeCursor(ring, placeOf(positionOf(reviewed.record)), query) };
       }
       const last = records.at(-1);
       if (last === undefined || performance.now() < end) continue;
-      return { findings, cursor: writeCursor(ring, last, query) };
+      return { findings, cursor: writeCursor(ring, placeOf(positionOf(last)), query) };
     }
     return { findings };
   }

@@ -140,12 +140,15 @@ export interface ListInput<Asked extends string = string> {
   readonly state?: ListedState | undefined;
   readonly name?: string | undefined;
   readonly parent?: string | undefined;
+  readonly domain?: string | undefined;
+  readonly unused?: 'never' | undefined;
+  readonly sort?: 'created' | 'expire' | 'name' | 'lastUsed' | undefined;
   readonly limit?: number | undefined;
   readonly maxBytes?: number | undefined;
   readonly cursor?: string | undefined;
 }
 
-export type ListedState = RecordState | 'all';
+export type ListedState = RecordState | 'live' | 'all';
 
 export declare class MemoryTokenStore implements EngineStore {
   #private;
@@ -158,7 +161,7 @@ export declare class MemoryTokenStore implements EngineStore {
   insert(record: TokenRecord): Promise<void>;
   count({ liveAt, most, ...holder }: CountQuery): Promise<TokenCounts>;
   find(ids: readonly TokenId[]): Promise<(TokenRecord | undefined)[]>;
-  page({ account, after, limit, liveAt, parent, root, state, maxBytes, }: PageQuery): Promise<TokenRecord[]>;
+  page(query: PageQuery): Promise<TokenRecord[]>;
   replace(next: TokenRecord, version?: number): Promise<boolean>;
   revoke(id: TokenId, account: string, at: Date, version?: number): Promise<boolean>;
   revokeAll(account: string, at: Date, limit: number): Promise<number>;
@@ -182,8 +185,11 @@ export type Need<Asked extends string = string> = {
   readonly scope: Scope | Asked;
 } | ScopeRequest | Unambiguous;
 
+export type PageOrder = 'created' | 'expire';
+
 export interface PageQuery {
   readonly account: string;
+  readonly order?: PageOrder | undefined;
   readonly after?: Position | undefined;
   readonly limit: number;
   readonly liveAt: Date;
@@ -206,7 +212,7 @@ export interface PatchInput<Asked extends string = string> {
 }
 
 export interface Position {
-  readonly createdAt: Date;
+  readonly at: Date;
   readonly id: TokenId;
 }
 

@@ -123,7 +123,7 @@ try {
   });
 
   const placeAt = (share: number): Position => ({
-    createdAt: new Date(CREATED + share * TOKENS),
+    at: new Date(CREATED + share * TOKENS),
     id: idOf('big', 0),
   });
   const page = (account: string, after?: Position) =>

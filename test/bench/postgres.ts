@@ -161,7 +161,7 @@ try {
 
   const [newest] = await store.page({ account: 'big', limit: 1, liveAt: LONG_AGO });
   const placeAt = (share: number): Position => ({
-    createdAt: new Date(Number(newest?.createdAt) - share * TOKENS),
+    at: new Date(Number(newest?.createdAt) - share * TOKENS),
     id: idOf('big', 0),
   });
   const page = (account: string, after?: Position) =>

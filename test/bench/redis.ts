@@ -83,7 +83,7 @@ async function comparePages(store: TokenStore, next: () => number, place: string
     store.page({ account, limit: PAGE, liveAt: LONG_AGO, after });
   const anywhere = () => {
     const number = next();
-    return { createdAt: new Date(START + number), id: idOf('big', number) };
+    return { at: new Date(START + number), id: idOf('big', number) };
   };
   await compare(`A page of ${PAGE}, ${place}`, {
     'the first of 1 000': () => page('small'),

@@ -151,7 +151,7 @@ async function pages(): Promise<void> {
   fill(handle, 'large', 0, 1_000_000);
   const liveAt = new Date('2027-01-01T00:00:00Z');
   const after = (position: number) => ({
-    createdAt: new Date(1_795_000_000_000 + position),
+    at: new Date(1_795_000_000_000 + position),
     id: '' as TokenId,
   });
   const page = (account: string, position?: number) => () =>

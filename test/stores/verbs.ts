@@ -32,6 +32,7 @@ export const VERBS: readonly Verb[] = [
   ['page', (store) => store.page(PAGE)],
   ['page up to a size', (store) => store.page({ ...PAGE, maxBytes: 1000 })],
   ...pages('', {}).filter(([name]) => name !== 'page of active'),
+  ...pages('by expiry: ', { order: 'expire' }),
   ...pages('children: ', { parent: ONE }),
   ...pages('descendants: ', { root: ONE }),
   ['replace', (store) => store.replace(newRecord('one', { version: 2 }))],

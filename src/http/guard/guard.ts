@@ -5,15 +5,14 @@ import { isTokenError, TokenError } from '../../errors.ts';
 import { notify } from '../../events.ts';
 import { once } from '../../inputs/once.ts';
 import { catalogMessage } from '../../inputs/options.ts';
-import { callback, checkOptions, gotKind, strict } from '../../inputs/schemas.ts';
+import { callback, checkOptions, fields, gotKind, strict } from '../../inputs/schemas.ts';
 import { isSegment } from '../../scope/grammar.ts';
-import {
-  type AskedScope,
-  type ReadRequest,
-  readRequest,
-  type Scope,
-  type ScopeCatalog,
-  type ScopeRequest,
+import type {
+  AskedScope,
+  ReadRequest,
+  Scope,
+  ScopeCatalog,
+  ScopeRequest,
 } from '../../scope/index.ts';
 import type { TokenService } from '../../service.ts';
 import { kindOf } from '../../text/wording.ts';
@@ -468,24 +467,13 @@ function targetOf(request: GuardedRequest): string {
   return url.slice(start === -1 ? url.length : start, end === -1 ? url.length : end);
 }
 
-function domainMessage(domain: unknown): string {
-  const rule = 'domain must be one host, as in the scopes: "orders.acme.example"';
-  if (typeof domain !== 'string') return `${rule}; got ${kindOf(domain)}`;
-  if (domain.includes('://'))
-    return `${rule}; without ${domain.startsWith('https:') ? 'https://' : 'a scheme'}`;
-  return /:\d{1,5}$/.test(domain) ? `${rule}; without a port` : rule;
-}
-
 const guardOptions = once(() =>
   strict({
     tokens: z.custom<BearerGuardOptions['tokens']>(
       (value) => value instanceof Object && 'verify' in value && 'verifySync' in value,
       { error: gotKind('tokens must be a TokenService') },
     ),
-    domain: z.custom<string>(
-      (value) => readRequest({ method: 'GET', domain: value as string, target: '/a' }).ok,
-      { error: ({ input }) => domainMessage(input) },
-    ),
+    domain: fields.domain(),
     catalog: z.optional(
       z.custom<ScopeCatalog>((value) => value instanceof Object && 'readRequest' in value, {
         error: ({ input }) => catalogMessage(input),

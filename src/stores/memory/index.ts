@@ -16,13 +16,14 @@ import { copyMetadata } from '../../token/metadata.ts';
 import {
   copyLimits,
   type JsonObject,
-  type RecordState,
+  type ListedState,
   type TokenId,
   type TokenLimits,
   type TokenRecord,
 } from '../../token/record.ts';
 import { revocation } from '../../token/revoked.ts';
 import { bytesOfLists } from '../../token/size.ts';
+import { expiryRange } from '../shared/expiry-range.ts';
 import { pendingText, readPending } from '../shared/pending.ts';
 import { scanned } from '../shared/rows.ts';
 import { MemoryLeases } from './leases.ts';
@@ -46,6 +47,7 @@ export class MemoryTokenStore implements EngineStore {
   readonly leases: EngineStore['leases'];
   readonly #records = new Map<TokenId, StoredRecord>();
   readonly #accounts = new RecordLists<string>();
+  readonly #expiring = new RecordLists<string>(expiryOf);
   /** Derived tokens, by the id of their parent. */
   readonly #children = new RecordLists<TokenId>();
   /** Tokens that were not derived, by their account. */
@@ -98,32 +100,19 @@ export class MemoryTokenStore implements EngineStore {
     });
   }
 
-  async page({
-    account,
-    after,
-    limit,
-    liveAt,
-    parent,
-    root,
-    state = 'active',
-    maxBytes = Number.POSITIVE_INFINITY,
-  }: PageQuery): Promise<TokenRecord[]> {
-    const tokens = this.#listed(account, parent, root);
+  async page(query: PageQuery): Promise<TokenRecord[]> {
+    const { account, limit, liveAt, root, state = 'active' } = query;
+    const { maxBytes = Number.POSITIVE_INFINITY } = query;
     const found: TokenRecord[] = [];
     let bytes = 0;
-    let index =
-      after === undefined
-        ? tokens.length
-        : countBefore(tokens, after.createdAt.getTime(), after.id);
-    while (index > 0 && found.length < limit && (bytes < maxBytes || found.length === 0)) {
-      index -= 1;
-      const stored = tokens[index] as StoredRecord;
+    for (const stored of query.order === 'expire' ? this.#byExpiry(query) : this.#listed(query)) {
       if (stored.account !== account) continue;
       if (root !== undefined && rootOf(stored) !== root) continue;
-      if (state !== 'all' && stateOfStored(stored, liveAt.getTime()) !== state) continue;
+      if (!isStateOf(stored, state, liveAt.getTime())) continue;
       const record = toRecord(stored);
       found.push(record);
       bytes += bytesOfLists(record);
+      if (found.length === limit || bytes >= maxBytes) break;
     }
     return found;
   }
@@ -135,6 +124,7 @@ export class MemoryTokenStore implements EngineStore {
     this.#release(stored);
     const moves =
       replacement.createdAt !== stored.createdAt ||
+      replacement.expiresAt !== stored.expiresAt ||
       parentOf(replacement) !== parentOf(stored) ||
       rootOf(replacement) !== rootOf(stored);
     if (moves) this.#removeFromLists(stored);
@@ -196,14 +186,30 @@ export class MemoryTokenStore implements EngineStore {
     return (root === undefined ? this.#originals.get(account) : this.#families.get(root)) ?? [];
   }
 
-  #listed(
-    account: string,
-    parent: TokenId | undefined,
-    root: TokenId | undefined,
-  ): readonly StoredRecord[] {
-    if (parent !== undefined) return this.#children.get(parent) ?? [];
-    if (root !== undefined) return this.#families.get(root) ?? [];
-    return this.#accounts.get(account) ?? [];
+  /** The newest first. */
+  *#listed({ account, parent, root, after }: PageQuery): Iterable<StoredRecord> {
+    const originals = root === undefined ? this.#accounts.get(account) : this.#families.get(root);
+    const list = (parent === undefined ? originals : this.#children.get(parent)) ?? [];
+    let index =
+      after === undefined
+        ? list.length
+        : countBefore(list, after.at.getTime(), after.id, creationOf);
+    while (index > 0) {
+      index -= 1;
+      yield list[index] as StoredRecord;
+    }
+  }
+
+  *#byExpiry(query: PageQuery): Iterable<StoredRecord> {
+    const { after, until } = expiryRange(query);
+    const list = this.#expiring.get(query.account) ?? [];
+    // The id with a character more is the next one.
+    const start = countBefore(list, after.at, `${after.id}\0`, expiryOf);
+    for (let index = start; index < list.length; index += 1) {
+      const stored = list[index] as StoredRecord;
+      if (stored.expiresAt > until) return;
+      yield stored;
+    }
   }
 
   #revoke(stored: StoredRecord, at: Date): void {
@@ -228,6 +234,7 @@ export class MemoryTokenStore implements EngineStore {
       this.#release(stored);
     }
     this.#accounts.drop(dropped, ({ account }) => account);
+    this.#expiring.drop(dropped, ({ account }) => account);
     this.#originals.drop(dropped, originOf);
     this.#children.drop(dropped, parentOf);
     this.#families.drop(dropped, rootOf);
@@ -258,6 +265,7 @@ export class MemoryTokenStore implements EngineStore {
 
   #addToLists(stored: StoredRecord): void {
     this.#accounts.add(stored.account, stored);
+    this.#expiring.add(stored.account, stored);
     this.#originals.add(originOf(stored), stored);
     this.#children.add(parentOf(stored), stored);
     this.#families.add(rootOf(stored), stored);
@@ -265,6 +273,7 @@ export class MemoryTokenStore implements EngineStore {
 
   #removeFromLists(stored: StoredRecord): void {
     this.#accounts.remove(stored.account, stored);
+    this.#expiring.remove(stored.account, stored);
     this.#originals.remove(originOf(stored), stored);
     this.#children.remove(parentOf(stored), stored);
     this.#families.remove(rootOf(stored), stored);
@@ -334,9 +343,14 @@ interface StoredRecord {
   readonly format: string | undefined;
 }
 
-/** Lists of records, ascending by creation time, then id. */
+/** Lists of records, ascending by a time, then id. */
 class RecordLists<Key> {
   readonly #lists = new Map<Key, StoredRecord[]>();
+  readonly #timeOf: TimeOf;
+
+  constructor(timeOf: TimeOf = creationOf) {
+    this.#timeOf = timeOf;
+  }
 
   get(key: Key): readonly StoredRecord[] | undefined {
     return this.#lists.get(key);
@@ -349,14 +363,18 @@ class RecordLists<Key> {
       this.#lists.set(key, [stored]);
       return;
     }
-    const at = countBefore(list, stored.createdAt, stored.id);
+    const at = this.#placeIn(list, stored);
     if (at === list.length) list.push(stored);
     else list.splice(at, 0, stored);
   }
 
   remove(key: Key | undefined, stored: StoredRecord): void {
     const list = key === undefined ? undefined : this.#lists.get(key);
-    list?.splice(countBefore(list, stored.createdAt, stored.id), 1);
+    list?.splice(this.#placeIn(list, stored), 1);
+  }
+
+  #placeIn(list: readonly StoredRecord[], stored: StoredRecord): number {
+    return countBefore(list, this.#timeOf(stored), stored.id, this.#timeOf);
   }
 
   /** One pass for each list: each splice would move the rest of a long one. */
@@ -368,6 +386,17 @@ class RecordLists<Key> {
       else this.#lists.set(key, rest);
     }
   }
+}
+
+/** A time by which a list is ordered. */
+type TimeOf = (stored: StoredRecord) => number;
+
+function creationOf({ createdAt }: StoredRecord): number {
+  return createdAt;
+}
+
+function expiryOf({ expiresAt }: StoredRecord): number {
+  return expiresAt;
 }
 
 function parentOf({ ancestors }: StoredRecord): TokenId | undefined {
@@ -392,10 +421,12 @@ function isLive({ revokedAt, expiresAt }: StoredRecord, now: number): boolean {
   return revokedAt === undefined && expiresAt > now;
 }
 
-function stateOfStored(stored: StoredRecord, now: number): RecordState {
-  if (stored.revokedAt !== undefined) return 'revoked';
-  if (stored.expiresAt <= now) return 'expired';
-  return stored.suspendedAt === undefined ? 'active' : 'suspended';
+function isStateOf(stored: StoredRecord, state: ListedState, now: number): boolean {
+  if (state === 'all') return true;
+  if (state === 'revoked') return stored.revokedAt !== undefined;
+  if (state === 'expired') return stored.revokedAt === undefined && stored.expiresAt <= now;
+  if (!isLive(stored, now)) return false;
+  return state === 'live' || (state === 'suspended') === (stored.suspendedAt !== undefined);
 }
 
 interface SharedList {
@@ -479,15 +510,20 @@ function countUpTo(ids: readonly string[], id: string): number {
 }
 
 /** How many of the tokens come before a position in ascending order. */
-function countBefore(tokens: readonly StoredRecord[], createdAt: number, id: TokenId): number {
+function countBefore(
+  tokens: readonly StoredRecord[],
+  time: number,
+  id: string,
+  timeOf: TimeOf,
+): number {
   let low = 0;
   let high = tokens.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
     const stored = tokens[middle] as StoredRecord;
-    if (stored.createdAt < createdAt || (stored.createdAt === createdAt && stored.id < id)) {
-      low = middle + 1;
-    } else high = middle;
+    const its = timeOf(stored);
+    if (its < time || (its === time && stored.id < id)) low = middle + 1;
+    else high = middle;
   }
   return low;
 }

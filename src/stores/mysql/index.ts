@@ -33,7 +33,7 @@ import {
   padToPowerOfTwo,
   pageValues,
   parametersOf,
-  positionOf,
+  placeOf,
   pruneValues,
   type Statements,
   statementsFor,
@@ -219,7 +219,8 @@ export class MysqlTokenStore implements EngineStore {
     const { after, limit, state = 'active', maxBytes, parent, root } = query;
     const pages = after === undefined ? this.#sql.first : this.#sql.next;
     const derived = root === undefined ? pages : pages.root;
-    const { page, pageUpTo } = parent === undefined ? derived : pages.parent;
+    const listed = parent === undefined ? derived : pages.parent;
+    const { page, pageUpTo } = query.order === 'expire' ? this.#sql.expiring : listed;
     // Lists that are no longer than their share always fit.
     const share = maxBytes === undefined ? Number.MAX_SAFE_INTEGER : Math.floor(maxBytes / limit);
     const values = pageValues(query);
@@ -282,11 +283,11 @@ export class MysqlTokenStore implements EngineStore {
     limit: number,
   ): Promise<Position[]> {
     const { unrevoked } = after === undefined ? this.#sql.first : this.#sql.next;
-    const position = after === undefined ? [] : positionOf(after);
+    const position = after === undefined ? [] : placeOf(after);
     const rows = await this.#read(unrevoked, [Buffer.from(account), ...position, String(limit)]);
     return rows.map(([id, createdAt]) => ({
       id: String(id) as TokenId,
-      createdAt: new Date(Number(createdAt)),
+      at: new Date(Number(createdAt)),
     }));
   }
 

@@ -124,7 +124,8 @@ function bytesColumn(bytes: number): ColumnType {
 /**
  * `by_account` separates revoked tokens from others, and skips expired ones without reading their rows. For
  * that it needs the descending order, in which a page is read. `by_creation` lists what it leaves out, and ends
- * with what tells the state of a token, so that others are skipped without reading their rows. `by_holder`
+ * with what tells the state of a token, so that others are skipped without reading their rows. `by_expiry` does
+ * the same for the other order, and has revoked tokens in a range of their own. `by_holder`
  * counts the tokens of a quota and finds those to prune in the index alone.
  */
 function tokenTable(names: Names): Table {
@@ -154,6 +155,7 @@ function tokenTable(names: Names): Table {
       by_end: '(ends_at)',
       by_change: '(changed_at)',
       by_creation: '(account, created_at DESC, id DESC, revoked_at, suspended_at, expires_at)',
+      by_expiry: '(account, revoked_as, expires_at, id, suspended_at)',
       by_parent: '(parent, created_at DESC, id DESC)',
       by_root: '(root, created_at DESC, id DESC)',
       by_holder: '(account, root, revoked_as, ends_at)',

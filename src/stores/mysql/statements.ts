@@ -1,7 +1,19 @@
 import { LONG_LIST_BYTES, MAX_REVOKED_REQUESTED_BYTES } from '../../bounds.ts';
 import { TokenError } from '../../errors.ts';
-import type { CountQuery, PageQuery, PruneQuery, QuotaHolder } from '../../ports/token-store.ts';
-import type { ListedState, TokenId, TokenRecord } from '../../token/record.ts';
+import type {
+  CountQuery,
+  PageQuery,
+  Position,
+  PruneQuery,
+  QuotaHolder,
+} from '../../ports/token-store.ts';
+import {
+  LISTED_STATES,
+  type ListedState,
+  type TokenId,
+  type TokenRecord,
+} from '../../token/record.ts';
+import { expiryRange } from '../shared/expiry-range.ts';
 import {
   COLUMNS,
   type Column,
@@ -22,7 +34,13 @@ const SERVER_MS = `${SERVER_TIME} DIV 1000`;
 export type Statements = ReturnType<typeof statementsFor>;
 
 export function statementsFor(table: Table) {
-  return { ...findsIn(table), ...pagesOf(table), ...countsOf(table), ...changesOf(table) };
+  return {
+    ...findsIn(table),
+    ...pagesOf(table),
+    expiring: expiringOf(table),
+    ...countsOf(table),
+    ...changesOf(table),
+  };
 }
 
 /**
@@ -76,51 +94,56 @@ export function marks(count: number): string {
   return Array(count).fill('?').join(', ');
 }
 
-/** The text of a page, by its state and its form. */
-function pageTexts({ quoted }: Table) {
-  const bytes = 'LENGTH(scopes) + LENGTH(requested)';
-  const cells = COLUMNS.map((column) =>
-    column === 'scopes' || column === 'requested' ? `IF(${bytes} <= ?, ${column}, NULL)` : column,
-  ).join(', ');
-  // Without the hint MariaDB reads the whole account and sorts it.
-  const page = (state: ListedState, { position, of }: PageForm, selected = cells): string => {
-    const { index, condition } = STATES[state];
-    return `SELECT ${selected}
-    FROM ${quoted} FORCE INDEX (${of === undefined ? index : `by_${of}`})
-    WHERE account = ? ${of === undefined ? '' : `AND ${of} = ?`} ${condition} ${position}
-    ORDER BY created_at DESC, id DESC LIMIT ?`;
-  };
-  const sizes = `id AS listed, created_at, ${bytes} AS bytes`;
-  // Only lengths go through the window: rows with long lists would fill a temporary table.
-  const pageUpTo = (
-    state: ListedState,
-    form: PageForm,
-  ) => `SELECT ${COLUMNS.join(', ').replaceAll(/\w+/g, 'token.$&')}
-    FROM (
-      SELECT listed, SUM(bytes) OVER (
-        ORDER BY created_at DESC, listed DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-      ) AS bytes_before
-      FROM (${page(state, form, sizes)}) AS page
-    ) AS summed JOIN ${quoted} AS token FORCE INDEX (PRIMARY) ON token.id = listed
-    WHERE COALESCE(bytes_before, 0) < ? ORDER BY token.created_at DESC, token.id DESC`;
-  return { page, pageUpTo };
-}
+const BYTES = 'LENGTH(scopes) + LENGTH(requested)';
+/** Without the lists that are longer than a value, which comes twice. */
+const SHORT_CELLS = COLUMNS.map((column) =>
+  column === 'scopes' || column === 'requested' ? `IF(${BYTES} <= ?, ${column}, NULL)` : column,
+).join(', ');
+/** What a page is cut by. */
+const SIZES = `id, created_at, expires_at, ${BYTES} AS bytes`;
 
-function pagesOf(table: Table) {
-  const { quoted } = table;
-  const { page, pageUpTo } = pageTexts(table);
-  const states = Object.keys(STATES) as ListedState[];
-  const pagesIn = (form: PageForm) => ({
+/** Selects some cells of the rows of a page. */
+type PageText = (state: ListedState, cells: string) => string;
+
+/** The statements of a page that is ordered by a column and then by id. */
+function pageForms({ quoted }: Table, page: PageText, [column, way]: Order) {
+  const orderOf = (table: string) => `${table}.${column}${way}, ${table}.id${way}`;
+  // Only lengths go through the window: rows with long lists would fill a temporary table.
+  const upTo = (state: ListedState) => `SELECT ${COLUMNS.join(', ').replaceAll(/\w+/g, 'token.$&')}
+    FROM (
+      SELECT id AS listed, SUM(bytes) OVER (
+        ORDER BY ${orderOf('page')} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      ) AS bytes_before
+      FROM (${page(state, SIZES)}) AS page
+    ) AS summed JOIN ${quoted} AS token FORCE INDEX (PRIMARY) ON token.id = listed
+    WHERE COALESCE(bytes_before, 0) < ? ORDER BY ${orderOf('token')} LIMIT ?`;
+  return {
     /** Leaves out the lists of records whose lists are longer than the first two values. */
-    page: byState(states, (state) => withState(page(state, form), COLUMNS.length)),
+    page: byState((state) => withState(page(state, SHORT_CELLS), COLUMNS.length)),
     /**
      * Up to the last value but one, in bytes of lists. Several times the work of `page`. The last value
      * is the limit once more: without one, the server would ignore the order of a part of a union.
      */
-    pageUpTo: byState(states, (state) =>
-      withState(`${pageUpTo(state, form)} LIMIT ?`, COLUMNS.length),
-    ),
-  });
+    pageUpTo: byState((state) => withState(upTo(state), COLUMNS.length)),
+  };
+}
+
+/** A column, and ` DESC` or nothing. */
+type Order = readonly [column: string, way: string];
+
+function pagesOf(table: Table) {
+  const { quoted } = table;
+  const pagesIn = ({ position, of }: PageForm) => {
+    // Without the hint MariaDB reads the whole account and sorts it.
+    const page: PageText = (state, cells) => {
+      const { index, condition } = STATES[state];
+      return `SELECT ${cells}
+    FROM ${quoted} FORCE INDEX (${of === undefined ? index : `by_${of}`})
+    WHERE account = ? ${of === undefined ? '' : `AND ${of} = ?`} ${condition} ${position}
+    ORDER BY created_at DESC, id DESC LIMIT ?`;
+    };
+    return pageForms(table, page, ['created_at', ' DESC']);
+  };
   const pagesAt = (position: string) => ({
     ...pagesIn({ position, of: undefined }),
     /** The same for the tokens that were derived from the second value after those of `page`. */
@@ -141,6 +164,40 @@ function pagesOf(table: Table) {
   };
 }
 
+/**
+ * Pages by expiry. A state that is in several ranges of the index has the values of a range once for each, and the
+ * limit twice more.
+ */
+function expiringOf(table: Table) {
+  const { quoted } = table;
+  const inOrder = 'ORDER BY expires_at, id LIMIT ?';
+  const range = (cells: string, condition: string) => `SELECT ${cells}
+    FROM ${quoted} FORCE INDEX (by_expiry)
+    WHERE account = ? AND ${condition} AND expires_at <= ?
+      AND (expires_at > ? OR (expires_at = ? AND id > ?))
+    ${inOrder}`;
+  const page: PageText = (state, cells) => {
+    const { ranges, condition } = EXPIRING[state];
+    if (ranges.length === 1) return range(cells, `revoked_as = ${ranges[0]} ${condition}`);
+    // Merges what is in the index: whole rows would fill a temporary table.
+    const parts = ranges.map((each) => `(${range('id, expires_at', `revoked_as = ${each}`)})`);
+    return `SELECT ${cells}
+    FROM (SELECT id AS listed FROM (${parts.join(' UNION ALL ')}) AS merged ${inOrder}) AS page
+    JOIN ${quoted} FORCE INDEX (PRIMARY) ON id = listed ${inOrder}`;
+  };
+  return pageForms(table, page, ['expires_at', '']);
+}
+
+/** In which ranges of the index by expiry the tokens of a state are. */
+const EXPIRING: Readonly<Record<ListedState, { ranges: readonly number[]; condition: string }>> = {
+  active: { ranges: [REVOKED_AS.no], condition: 'AND suspended_at IS NULL' },
+  live: { ranges: [REVOKED_AS.no], condition: '' },
+  suspended: { ranges: [REVOKED_AS.no], condition: 'AND suspended_at IS NOT NULL' },
+  expired: { ranges: [REVOKED_AS.no], condition: '' },
+  revoked: { ranges: [REVOKED_AS.revoked, REVOKED_AS.tombstone], condition: '' },
+  all: { ranges: Object.values(REVOKED_AS), condition: '' },
+};
+
 /** A page from the top or after a position, of all tokens of an account or of those derived from one. */
 interface PageForm {
   readonly position: string;
@@ -154,6 +211,11 @@ const STATES: Readonly<
   active: {
     index: 'by_account',
     condition: 'AND revoked_at IS NULL AND expires_at > ? AND suspended_at IS NULL',
+    hasTime: true,
+  },
+  live: {
+    index: 'by_account',
+    condition: 'AND revoked_at IS NULL AND expires_at > ?',
     hasTime: true,
   },
   suspended: {
@@ -171,33 +233,33 @@ const STATES: Readonly<
 };
 
 function byState<Value>(
-  states: readonly ListedState[],
   build: (state: ListedState) => Value,
 ): Readonly<Record<ListedState, Value>> {
-  return Object.fromEntries(states.map((state) => [state, build(state)])) as Record<
+  return Object.fromEntries(LISTED_STATES.map((state) => [state, build(state)])) as Record<
     ListedState,
     Value
   >;
 }
 
 /** The values of a page after those for the sizes of lists. */
-export function pageValues({
-  account,
-  after,
-  limit,
-  liveAt,
-  parent,
-  root,
-  state = 'active',
-}: PageQuery): MysqlValue[] {
+export function pageValues(query: PageQuery): MysqlValue[] {
+  const { account, after, liveAt, parent, root, state = 'active' } = query;
+  // As text: drivers send numbers as floating-point, which MySQL does not take here.
+  const limit = String(query.limit);
+  if (query.order === 'expire') {
+    const { after: start, until } = expiryRange(query);
+    const position = [start.at, start.at, Buffer.from(start.id)];
+    const range = [Buffer.from(account), until, ...position, limit];
+    const { ranges } = EXPIRING[state];
+    return ranges.length === 1 ? range : [...ranges.flatMap(() => range), limit, limit];
+  }
   const ancestor = parent ?? root;
   return [
     Buffer.from(account),
     ...(ancestor === undefined ? [] : [Buffer.from(ancestor)]),
     ...(STATES[state].hasTime ? [timeOf(liveAt)] : []),
-    ...(after === undefined ? [] : positionOf(after)),
-    // As text: drivers send numbers as floating-point, which MySQL does not take here.
-    String(limit),
+    ...(after === undefined ? [] : placeOf(after)),
+    limit,
   ];
 }
 
@@ -337,8 +399,8 @@ export function timeOf(date: Date): number {
   return toInteger(date.getTime());
 }
 
-export function positionOf({ createdAt, id }: NonNullable<PageQuery['after']>): MysqlValue[] {
-  return [timeOf(createdAt), timeOf(createdAt), Buffer.from(id)];
+export function placeOf({ at, id }: Position): MysqlValue[] {
+  return [timeOf(at), timeOf(at), Buffer.from(id)];
 }
 
 /** Repeats the first id up to a power of two, so that few statements serve all lengths. */

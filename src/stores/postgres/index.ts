@@ -19,6 +19,7 @@ import type {
 } from '../../ports/token-store.ts';
 import type { UsageStore } from '../../ports/usage-store.ts';
 import type { TokenId, TokenRecord } from '../../token/record.ts';
+import { expiryRange } from '../shared/expiry-range.ts';
 import { readPrepare, readStandby, readWholeNumber } from '../shared/options.ts';
 import { Positions } from '../shared/positions.ts';
 import { digestsOf, type KnownListsById, RowReader, scanned, toValues } from '../shared/rows.ts';
@@ -220,18 +221,7 @@ export class PostgresTokenStore implements EngineStore {
   }
 
   async page(query: PageQuery): Promise<TokenRecord[]> {
-    const { account, after, limit, liveAt, state = 'active', maxBytes, parent, root } = query;
-    const values = [account, liveAt.getTime(), ...positionOf(after), limit];
-    const list = parent !== undefined ? 'parent' : root !== undefined ? 'root' : 'page';
-    const rows = await (list !== 'page'
-      ? this.#read(this.#statements[`${list}_${state}`], [
-          ...values,
-          maxBytes ?? NO_BOUND,
-          parent ?? root,
-        ])
-      : maxBytes === undefined
-        ? this.#read(this.#statements[`page_${state}`], values)
-        : this.#read(this.#statements[`pageUpTo_${state}`], [...values, maxBytes]));
+    const rows = await this.#read(...pageCall(this.#statements, query));
     return rows.map((cells) => this.#rows.readCells(cells));
   }
 
@@ -265,11 +255,11 @@ export class PostgresTokenStore implements EngineStore {
     after: Position | undefined,
     { account, at, limit }: ChangeBatch,
   ): Promise<number> {
-    const values = [at.getTime(), account, ...positionOf(after), limit];
+    const values = [at.getTime(), account, ...placeOf(after), limit];
     const { changed, ids, oldest } = await this.#change(this.#statements.revokeAll, values);
     if (ids) await this.#hint(ids);
     if (changed === limit && ids?.[0] !== undefined) {
-      const position = { createdAt: new Date(Number(oldest)), id: ids[0] as TokenId };
+      const position = { at: new Date(Number(oldest)), id: ids[0] as TokenId };
       this.#positions.keep(account, position);
     }
     return changed;
@@ -431,8 +421,28 @@ function valuesOf({ account, root }: QuotaHolder, others: readonly unknown[]): u
   return [account, ...others, ...(root === undefined ? [] : [root])];
 }
 
-function positionOf(after: Position | undefined): readonly unknown[] {
-  return [after?.createdAt.getTime() ?? NEWEST, after?.id ?? ''];
+/** The statement of a page, and its values. */
+function pageCall(
+  statements: Statements,
+  query: PageQuery,
+): readonly [query: PostgresQuery, values: readonly unknown[]] {
+  const { account, after, limit, liveAt, state = 'active', maxBytes, parent, root } = query;
+  if (query.order === 'expire') {
+    const { after: start, until } = expiryRange(query);
+    const values = [account, until + 1, start.at, start.id, limit, maxBytes ?? NO_BOUND];
+    return [statements[`expiring_${state}`], values];
+  }
+  const values = [account, liveAt.getTime(), ...placeOf(after), limit];
+  if ((parent ?? root) !== undefined) {
+    const list = parent === undefined ? 'root' : 'parent';
+    return [statements[`${list}_${state}`], [...values, maxBytes ?? NO_BOUND, parent ?? root]];
+  }
+  if (maxBytes === undefined) return [statements[`page_${state}`], values];
+  return [statements[`pageUpTo_${state}`], [...values, maxBytes]];
+}
+
+function placeOf(after: Position | undefined): readonly unknown[] {
+  return [after?.at.getTime() ?? NEWEST, after?.id ?? ''];
 }
 
 /** More bytes than any page has. */

@@ -133,6 +133,9 @@ function tokenTable(names: Names): Table {
       [index('by_end')]: '(LEAST(expires_at, revoked_at))',
       [index('revoked')]: '(account, created_at DESC, id DESC) WHERE (revoked_at IS NOT NULL)',
       [index('suspended')]: '(account, created_at DESC, id DESC) WHERE (suspended_at IS NOT NULL)',
+      [index('by_expiry')]: '(account, expires_at, id) WHERE (revoked_at IS NULL)',
+      [index('revoked_by_expiry')]: '(account, expires_at, id) WHERE (revoked_at IS NOT NULL)',
+      [index('suspended_by_expiry')]: '(account, expires_at, id) WHERE (suspended_at IS NOT NULL)',
       [index('by_parent')]: '(parent, created_at DESC, id DESC) WHERE (parent IS NOT NULL)',
       [index('by_root')]: '(root, created_at DESC, id DESC) WHERE (root IS NOT NULL)',
       [index('held_open')]:

@@ -78,6 +78,7 @@ function readsOf({ name }: Table, guard: string) {
   const read = `SELECT ${CELLS} AS cells FROM ${name}`;
   return {
     ...pagesOf(name, guard),
+    ...expiringOf(name, guard),
     ...derivedOf(name, guard, 'parent'),
     ...derivedOf(name, guard, 'root'),
     ...countsOf(name, guard),
@@ -105,9 +106,10 @@ function pagesOf(name: string, guard: string): Record<PagePurpose, string> {
   const pages: Record<ListedState, (cells: string) => string> = {
     // Without `coalesce`, the planner may take the index of live tokens, and sort the whole account.
     active: where('revoked_at IS NULL AND coalesce(expires_at, 0) > $2 AND suspended_at IS NULL'),
+    live: where('revoked_at IS NULL AND coalesce(expires_at, 0) > $2'),
     // The comparison of a text keeps it off the index of all tokens that are not revoked.
     suspended: where(
-      `coalesce(revoked_at::text, '') = '' AND expires_at > $2 AND suspended_at IS NOT NULL`,
+      `coalesce(revoked_at::text, '') = '' AND coalesce(expires_at, 0) > $2 AND suspended_at IS NOT NULL`,
     ),
     expired: where('revoked_at IS NULL AND coalesce(expires_at, 0) <= $2'),
     revoked,
@@ -120,6 +122,35 @@ function pagesOf(name: string, guard: string): Record<PagePurpose, string> {
   const entries = Object.entries(pages).flatMap(([state, page]) => [
     [`page_${state}`, page(`${CELLS} AS cells`)],
     [`pageUpTo_${state}`, upTo(page(columns))],
+  ]);
+  return Object.fromEntries(entries);
+}
+
+/** For each state: a page by expiry, which ends at a number of bytes. `$2` is the end of its time. */
+type ExpiringPurpose = `expiring_${ListedState}`;
+
+function expiringOf(name: string, guard: string): Record<ExpiringPurpose, string> {
+  const order = 'expires_at, id';
+  // Comparisons of rows: with others, the planner may take the index of live tokens, and sort the whole account.
+  const where = (state: string) =>
+    `SELECT ${COLUMNS.join(', ')} FROM ${name}
+       WHERE account = $1 AND ${state}
+         AND (expires_at, id) > ($3, $4) AND (expires_at, id) < ($2, '') AND ${guard}
+       ORDER BY ${order} LIMIT $5`;
+  const [unrevoked, revoked] = [where('revoked_at IS NULL'), where('revoked_at IS NOT NULL')];
+  const pages: Record<ListedState, string> = {
+    active: where('revoked_at IS NULL AND suspended_at IS NULL'),
+    live: unrevoked,
+    // The comparison of a text keeps it off the index of all tokens that are not revoked.
+    suspended: where(`coalesce(revoked_at::text, '') = '' AND suspended_at IS NOT NULL`),
+    expired: unrevoked,
+    revoked,
+    all: `SELECT * FROM ((${unrevoked}) UNION ALL (${revoked})) AS merged
+       ORDER BY ${order} LIMIT $5`,
+  };
+  const entries = Object.entries(pages).map(([state, page]) => [
+    `expiring_${state}`,
+    upTo(page, order),
   ]);
   return Object.fromEntries(entries);
 }
@@ -137,6 +168,7 @@ function derivedOf<Ancestor extends 'parent' | 'root'>(
   const isOpen = `coalesce(revoked_at::text, '') = ''`;
   const states: Record<ListedState, string> = {
     active: `${isOpen} AND coalesce(expires_at, 0) > $2 AND suspended_at IS NULL`,
+    live: `${isOpen} AND coalesce(expires_at, 0) > $2`,
     suspended: `${isOpen} AND coalesce(expires_at, 0) > $2 AND coalesce(suspended_at::text, '') <> ''`,
     expired: `${isOpen} AND coalesce(expires_at, 0) <= $2`,
     revoked: `coalesce(revoked_at::text, '') <> '' AND $2::bigint IS NOT NULL`,
@@ -183,16 +215,16 @@ function countsOf(name: string, guard: string): Record<HeldPurpose<'count'>, str
 }
 
 /** PostgreSQL knows the length of a long text without reading the text. */
-function upTo(page: string): string {
+function upTo(page: string, order = 'created_at DESC, id DESC'): string {
   return `SELECT ${CELLS} AS cells
        FROM (
          SELECT *, sum(octet_length(scopes) + octet_length(requested)) OVER (
-           ORDER BY created_at DESC, id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+           ORDER BY ${order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
          ) AS bytes_before
          FROM (${page}) AS page
        ) AS summed
        WHERE coalesce(bytes_before, 0) < $6
-       ORDER BY created_at DESC, id DESC`;
+       ORDER BY ${order}`;
 }
 
 function changesOf({ name }: Table) {

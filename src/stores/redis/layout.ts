@@ -1,8 +1,8 @@
 import { REDIS_BATCH } from '../../bounds.ts';
 import { invalidOptions } from '../../errors.ts';
-import type { QuotaHolder } from '../../ports/token-store.ts';
+import { type Position, positionOf, type QuotaHolder } from '../../ports/token-store.ts';
 import { ID_LENGTH } from '../../token/id.ts';
-import type { TokenId, TokenRecord } from '../../token/record.ts';
+import type { ListedState, TokenId, TokenRecord } from '../../token/record.ts';
 
 /*
  * All keys of a token are in one shard, which follows from its id, and a shard is in one slot of a
@@ -11,7 +11,8 @@ import type { TokenId, TokenRecord } from '../../token/record.ts';
  *   {tag}:token:<id>         its record, which begins with the number of this layout
  *   {tag}:account:<account>  the account's list: an entry for each token that is not revoked
  *   {tag}:aside:<account>    likewise for each that is revoked, and each that is suspended
- *   {tag}:counted:<account>  an entry for each token of the account, by which quotas are counted
+ *   {tag}:counted:<account>  an entry for each token of the account, by which quotas are counted, and a
+ *                            further one for each that is derived, suspended or revoked: see EXPIRING
  *   {tag}:children:<id>      an entry for each token that was derived from that one
  *   {tag}:tree:<id>          likewise for each that was derived from that root, at any depth
  *   {tag}:ends               all tokens, by the time at which they end
@@ -205,7 +206,7 @@ export function readName(name: string): TokenName {
  * then id. They end with the expiry, so that a page can skip expired tokens without reading them.
  */
 export function entryOf(record: TokenRecord): string {
-  return `${entryPrefixOf(record)} ${record.expiresAt.getTime()}`;
+  return `${childEntryOf(positionOf(record))}${record.expiresAt.getTime()}`;
 }
 
 /**
@@ -222,9 +223,9 @@ export function endIn(entry: string): { readonly mark: string; readonly expiresA
   return { mark, expiresAt: Number(end.slice(mark.length)) };
 }
 
-/** A token's entry in the list of its parent's children. It is in the same place as in the other lists. */
-export function childEntryOf(record: Pick<TokenRecord, 'id' | 'createdAt'>): string {
-  return `${entryPrefixOf(record)} `;
+/** A token's entry in the list of its parent's children, or its place in a list by expiry. */
+export function childEntryOf(position: Position): string {
+  return `${entryPrefixOf(position)} `;
 }
 
 /**
@@ -236,6 +237,25 @@ export const UNREVOKED = '0';
 export const ENDED_EARLY = '1';
 /** Revoked, and never pruned: a repeated import must find it. */
 export const TOMBSTONE = '2';
+
+/**
+ * The states with which further entries begin in the list of what is counted: derived and not revoked,
+ * suspended or not, from whichever root; suspended; and revoked. When the token would expire and its id follow.
+ */
+export const DERIVED = 'd';
+
+/**
+ * In which ranges the tokens of a state are, by expiry and id. Those that were not derived are counted by their
+ * expiry, so they need no further entry. Entries do not say which tokens are active.
+ */
+export const EXPIRING: Readonly<Record<ListedState, readonly string[]>> = {
+  active: [UNREVOKED, DERIVED],
+  live: [UNREVOKED, DERIVED],
+  suspended: [SUSPENDED],
+  expired: [UNREVOKED, DERIVED],
+  revoked: [REVOKED],
+  all: [UNREVOKED, DERIVED, REVOKED],
+};
 
 /** What the entries of a holder of a quota begin with, after their state. */
 export function holderText({ root = '' as TokenId }: Pick<QuotaHolder, 'root'>): string {
@@ -252,8 +272,8 @@ export function idInCounted(counted: string): TokenId {
 }
 
 /** The part of an entry that decides its position. */
-export function entryPrefixOf({ id, createdAt }: Pick<TokenRecord, 'id' | 'createdAt'>): string {
-  return `${sortable(createdAt.getTime())}${id}`;
+export function entryPrefixOf({ id, at }: Position): string {
+  return `${sortable(at.getTime())}${id}`;
 }
 
 export function idIn(entry: string): TokenId {

@@ -1,20 +1,23 @@
 import { TokenError } from '../../errors.ts';
-import type {
-  CountQuery,
-  PageQuery,
-  PruneQuery,
-  PurgeQuery,
-  ScannedRecords,
-  ScanQuery,
-  TokenCounts,
+import {
+  type CountQuery,
+  type PageQuery,
+  type PruneQuery,
+  type PurgeQuery,
+  positionOf,
+  type ScannedRecords,
+  type ScanQuery,
+  type TokenCounts,
 } from '../../ports/token-store.ts';
 import { isListed, type ListedState, type TokenId, type TokenRecord } from '../../token/record.ts';
 import { bytesOfLists } from '../../token/size.ts';
+import { expiryRange } from '../shared/expiry-range.ts';
 import type { RowReader } from '../shared/rows.ts';
 import { corruptRecord, type Driver, isReply, throwTokenError } from './driver.ts';
 import { FailoverGuard } from './failover-guard.ts';
 import {
   childEntryOf,
+  EXPIRING,
   endAndId,
   endIn,
   entryPrefixOf,
@@ -35,6 +38,7 @@ import {
   COUNT,
   DUE,
   LIST,
+  LIST_EXPIRING,
   numbersIn,
   PRUNABLE,
   READ,
@@ -118,12 +122,14 @@ export class TokenReader {
   }
 
   async page(query: PageQuery): Promise<TokenRecord[]> {
-    const { after, limit, maxBytes = Number.POSITIVE_INFINITY } = query;
+    const { limit, maxBytes = Number.POSITIVE_INFINITY } = query;
     const found: TokenRecord[] = [];
     let left = maxBytes;
-    let bound = after === undefined ? FROM_THE_TOP : `(${entryPrefixOf(after)}`;
+    let last: string | undefined;
     for (let size = limit; ; size = Math.min(4 * size, MAX_REDIS_SCAN)) {
-      const { entries, isLast } = await this.#merge(query, bound, size);
+      const { entries, isLast } = await (query.order === 'expire'
+        ? this.#mergeByExpiry(query, last, size)
+        : this.#merge(query, last, size));
       const listed = entries.filter((entry) => isEntryOf(query, entry));
       const wanted = listed.slice(0, limit - found.length);
       const records = await this.#findListed(wanted, query, left);
@@ -132,7 +138,7 @@ export class TokenReader {
       const wantsAll = wanted.length === listed.length;
       const isFull = found.length === limit || (left <= 0 && found.length > 0);
       if (isFull || (isLast && wantsAll)) return found;
-      bound = `(${wantsAll ? entries.at(-1) : wanted.at(-1)}`;
+      last = wantsAll ? entries.at(-1) : wanted.at(-1);
     }
   }
 
@@ -190,24 +196,36 @@ export class TokenReader {
     bound: string,
     count: number,
   ): Promise<string[][]> {
-    const answers = await this.#runOnAll(LIST, keysOf, [bound, String(count)]);
+    return this.#runOnLists(LIST, keysOf, [bound, String(count)], 1);
+  }
+
+  /** Runs a script that answers with so many lists for each key. */
+  async #runOnLists(
+    script: Script,
+    keysOf: (shard: Shard) => readonly string[],
+    values: readonly string[],
+    each: number,
+  ): Promise<string[][]> {
+    const answers = await this.#runOnAll(script, keysOf, values);
     return answers.flatMap((lists, index) => {
       // A missing list would hide tokens, also from revokeAll.
-      const keys = this.#keys.groups[index]?.flatMap(keysOf);
-      if (Array.isArray(lists) && lists.length === keys?.length) return lists;
+      const keys = this.#keys.groups[index]?.flatMap(keysOf) ?? [];
+      if (Array.isArray(lists) && lists.length === each * keys.length) return lists;
       throw corruptRecord();
     });
   }
 
   /**
-   * Merges the lists that have tokens of a state, of all shards: at most `size` entries below a bound,
+   * Merges the lists that have tokens of a state, of all shards: at most `size` entries after the last one,
    * newest first.
    */
   async #merge(
-    { account, parent, root, state = 'active' }: PageQuery,
-    bound: string,
+    { account, parent, root, state = 'active', after }: PageQuery,
+    last: string | undefined,
     size: number,
   ) {
+    const start = last ?? (after && entryPrefixOf(after));
+    const bound = start === undefined ? FROM_THE_TOP : `(${start}`;
     const keysOf = (shard: Shard) => {
       if (parent !== undefined) return [this.#keys.list(shard, 'children', parent)];
       if (root !== undefined) return [this.#keys.list(shard, 'tree', root)];
@@ -224,6 +242,24 @@ export class TokenReader {
     const entries = lists.flat().filter((entry) => entry >= floor);
     entries.sort((a, b) => (a < b ? 1 : -1));
     return { entries: entries.slice(0, size), isLast: floor === '' && entries.length <= size };
+  }
+
+  /** Likewise by expiry, soonest first. Entries are as those of children. */
+  async #mergeByExpiry(query: PageQuery, last: string | undefined, size: number) {
+    const { after, until } = expiryRange(query);
+    const start = last?.slice(0, -1) ?? `${sortable(after.at)}${after.id}`;
+    const count = shareOf(size);
+    const states = EXPIRING[query.state ?? 'active'].map((state) => state + holderText({}));
+    const keysOf = (shard: Shard) => [this.#keys.list(shard, 'counted', query.account)];
+    const values = [start, sortable(until + 1), String(count), ...states];
+    const lists = await this.#runOnLists(LIST_EXPIRING, keysOf, values, states.length);
+    // A list that goes on says nothing about what comes after its last entry here.
+    const full = lists.filter((list) => list.length === count);
+    const ceiling = full.map((list) => endAndId(list.at(-1) ?? '')).sort()[0];
+    const places = lists.flat().map(endAndId);
+    const entries = places.filter((place) => ceiling === undefined || place <= ceiling).sort();
+    const isLast = ceiling === undefined && entries.length <= size;
+    return { entries: entries.slice(0, size).map((place) => `${place} `), isLast };
   }
 
   async count({ account, root, liveAt, most }: CountQuery): Promise<TokenCounts> {
@@ -328,13 +364,14 @@ function takesNoWrites(error: unknown): boolean {
 }
 
 /** The states whose tokens are in the list of an account, and those in the list of what is set aside. */
-const IN_ACCOUNT = new Set<ListedState>(['active', 'expired', 'all']);
+const IN_ACCOUNT = new Set<ListedState>(['active', 'live', 'expired', 'all']);
 const IN_ASIDE = new Set<ListedState>(['suspended', 'revoked', 'all']);
 
 /** Whether an entry may be of a token of the state. One that is not suspended does not say so. */
-function isEntryOf({ state = 'active', liveAt, parent, root }: PageQuery, entry: string): boolean {
-  // Entries of derived tokens in their own lists say nothing of their state.
-  if (parent !== undefined || root !== undefined) return true;
+function isEntryOf(query: PageQuery, entry: string): boolean {
+  const { state = 'active', liveAt, parent, root, order } = query;
+  // Entries of derived tokens in their own lists say nothing of their state, and those by expiry need not.
+  if (order === 'expire' || parent !== undefined || root !== undefined) return true;
   const { mark, expiresAt } = endIn(entry);
   // In the list of all, a suspended token has an entry without a mark as well.
   if (state === 'all') return mark !== SUSPENDED;
@@ -344,7 +381,7 @@ function isEntryOf({ state = 'active', liveAt, parent, root }: PageQuery, entry:
 }
 
 function isRecordOf(
-  { account, state, liveAt, parent, root }: PageQuery,
+  { account, state, liveAt, parent, root, order }: PageQuery,
   record: TokenRecord,
   entry: string,
 ): boolean {
@@ -352,6 +389,7 @@ function isRecordOf(
   // An entry of a former place, or of a former ancestor, may have stayed.
   if (parent !== undefined && ancestors?.at(-1) !== parent) return false;
   if (root !== undefined && ancestors?.[0] !== root) return false;
-  if ((parent ?? root) !== undefined && childEntryOf(record) !== entry) return false;
+  const hasPlaces = order === 'expire' || (parent ?? root) !== undefined;
+  if (hasPlaces && childEntryOf(positionOf(record, order)) !== entry) return false;
   return record.account === account && isListed(record, state, liveAt.getTime());
 }

@@ -3,6 +3,7 @@ import { MAX_REVOKED_REQUESTED_BYTES } from '../../bounds.ts';
 import { ID_LENGTH } from '../../token/id.ts';
 import { type Driver, isReply, type RedisCommand, withDriver } from './driver.ts';
 import {
+  DERIVED,
   EARLIEST,
   ENDED_EARLY,
   LAYOUT,
@@ -126,12 +127,12 @@ end
 `;
 
 /**
- * What lists a token: its entries in its account's list, in what is set aside, and in what is counted, each
- * empty if it is not in there; when it ends; and its entry among children. `relist` moves it in the lists
+ * What lists a token: its entries in its account's list, in what is set aside, and in what is counted, and its
+ * further ones there, each empty if it has none; when it ends; and its entry among children. `relist` moves it in the lists
  * whose keys follow that of its record, from what listed it to what does now.
  */
 const LISTS = `${SORTABLE}
-local nowhere = {'', '', ''}
+local nowhere = {'', '', '', '', ''}
 local function entriesOf(token)
   local isRevoked = token.revoked ~= ''
   local mark = isRevoked and '${REVOKED}' or token.suspended ~= '' and '${SUSPENDED}'
@@ -139,18 +140,22 @@ local function entriesOf(token)
   local ends = math.min(tonumber(token.expiry), tonumber(token.revoked) or math.huge)
   local root = string.sub(token.ancestors, 3, ${ID_LENGTH + 2})
   local id = string.sub(token.place, ${TIME_LENGTH + 1}, -2)
+  local expiring = ' ' .. sortable(tonumber(token.expiry)) .. id
   return {
     isRevoked and '' or token.place .. token.expiry,
     mark and token.place .. mark .. token.expiry or '',
     state .. root .. ' ' .. sortable(ends) .. id,
+    root ~= '' and not isRevoked and '${DERIVED}' .. expiring or '',
+    mark and mark .. expiring or '',
     ends = string.format('%.0f', ends),
     child = token.place
   }
 end
 local function relist(i, name, before, after)
-  for n = 1, 3 do
-    if before[n] ~= after[n] then redis.call('ZREM', KEYS[i + n], before[n]) end
-    if after[n] ~= '' then redis.call('ZADD', KEYS[i + n], 0, after[n]) end
+  for n = 1, 5 do
+    local key = KEYS[i + math.min(n, 3)]
+    if before[n] ~= '' and before[n] ~= after[n] then redis.call('ZREM', key, before[n]) end
+    if after[n] ~= '' then redis.call('ZADD', key, 0, after[n]) end
   end
   if not after.ends then return redis.call('ZREM', KEYS[i + 4], name) end
   redis.call('ZADD', KEYS[i + 4], after.ends, name)
@@ -312,6 +317,21 @@ export const LIST = script(`${OF_LISTS}
 local lists = {}
 for i = 1, #KEYS do
   lists[i] = redis.call('ZREVRANGEBYLEX', KEYS[i], ARGV[1], '-', 'LIMIT', 0, ARGV[2])
+end
+return lists
+`);
+
+/**
+ * KEYS: lists of what is counted. ARGV: what entries come after and before, without their states, the largest
+ * number of entries of each state from each list, and the states. Answers with a list for each state of each list.
+ */
+export const LIST_EXPIRING = script(`${OF_LISTS}
+local lists = {}
+for i = 1, #KEYS do
+  for n = 4, #ARGV do
+    local after, before = '(' .. ARGV[n] .. ARGV[1], '(' .. ARGV[n] .. ARGV[2]
+    lists[#lists + 1] = redis.call('ZRANGEBYLEX', KEYS[i], after, before, 'LIMIT', 0, ARGV[3])
+  end
 end
 return lists
 `);

@@ -19,6 +19,7 @@ import { systemClock } from '../../time/clock.ts';
 import { delay, idleDelay } from '../../time/timers.ts';
 import type { ListedState, TokenId, TokenRecord } from '../../token/record.ts';
 import { bytesOfLists } from '../../token/size.ts';
+import { expiryRange } from '../shared/expiry-range.ts';
 import type { KnownLists } from '../shared/list-memory.ts';
 import { purgedOf } from '../shared/purged.ts';
 import { COLUMNS, RowReader, scanned, toValues } from '../shared/rows.ts';
@@ -463,16 +464,24 @@ interface Removal {
   readonly remove: (ids: string) => Promise<number>;
 }
 
-function listOf({ parent, root }: PageQuery): 'pages' | 'children' | 'descendants' {
+function listOf({
+  order,
+  parent,
+  root,
+}: PageQuery): 'pages' | 'expiring' | 'children' | 'descendants' {
+  if (order === 'expire') return 'expiring';
   if (parent !== undefined) return 'children';
   return root === undefined ? 'pages' : 'descendants';
 }
 
-function pageValues(
-  { account, after, limit, liveAt, parent, root }: PageQuery,
-  state: ListedState,
-): SqliteValue[] {
-  const start = [after?.createdAt.getTime() ?? BEFORE_ALL, after?.id ?? ''];
+function pageValues(query: PageQuery, state: ListedState): SqliteValue[] {
+  const { account, after, limit, liveAt, parent, root } = query;
+  if (query.order === 'expire') {
+    const range = expiryRange(query);
+    const part = [account, range.after.at, range.after.id, range.until];
+    return [...part, ...(state === 'all' ? part : []), limit];
+  }
+  const start = [after?.at.getTime() ?? BEFORE_ALL, after?.id ?? ''];
   const time = state === 'revoked' || state === 'all' ? [] : [liveAt.getTime()];
   const ancestor = parent ?? root;
   if (ancestor !== undefined) return [ancestor, account, ...time, ...start, limit];

@@ -48,7 +48,7 @@ const MAX_LOG_BYTES = 16_777_216;
 /**
  * Made by statements that the store relies on. `tokens_revoked` and `tokens_suspended` are for lists of what
  * the default one leaves out, `tokens_by_parent` and `tokens_by_root` for derived tokens; each holds only
- * such tokens, so the others cost nothing more. `tokens_held_open` and `tokens_held_revoked` count for
+ * such tokens, so the others cost nothing more. Those that end with `expiry` are the same in the other order. `tokens_held_open` and `tokens_held_revoked` count for
  * quotas: of the revoked tokens, the imported ones are apart, so that a prune need not skip them.
  * `revoked_at` is always null in the former, but without that column SQLite would read the rows too.
  */
@@ -57,6 +57,9 @@ export const INDEXES = [
   'tokens_by_end',
   'tokens_revoked',
   'tokens_suspended',
+  'tokens_by_expiry',
+  'tokens_revoked_by_expiry',
+  'tokens_suspended_by_expiry',
   'tokens_by_parent',
   'tokens_by_root',
   'tokens_held_open',
@@ -98,6 +101,12 @@ const TABLE = `
   CREATE INDEX tokens_revoked ON tokens (account, created_at DESC, id DESC)
     WHERE revoked_at IS NOT NULL;
   CREATE INDEX tokens_suspended ON tokens (account, created_at DESC, id DESC)
+    WHERE suspended_at IS NOT NULL;
+  CREATE INDEX tokens_by_expiry ON tokens (account, expires_at, id)
+    WHERE revoked_at IS NULL;
+  CREATE INDEX tokens_revoked_by_expiry ON tokens (account, expires_at, id)
+    WHERE revoked_at IS NOT NULL;
+  CREATE INDEX tokens_suspended_by_expiry ON tokens (account, expires_at, id)
     WHERE suspended_at IS NOT NULL;
   CREATE INDEX tokens_by_parent ON tokens (parent, created_at DESC, id DESC)
     WHERE parent IS NOT NULL;

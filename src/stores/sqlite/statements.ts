@@ -46,6 +46,7 @@ function prepareReads(handle: SqliteHandle) {
        FROM json_each(?) AS asked CROSS JOIN tokens ON tokens.id = asked.value`,
     ),
     pages: preparePages(read, cells),
+    expiring: prepareExpiring(read, cells),
     children: prepareDerived(read, cells, 'parent'),
     descendants: prepareDerived(read, cells, 'root'),
     held: prepareCounts(read),
@@ -81,12 +82,34 @@ function preparePages(
   const page = (selection: string) =>
     read(`${selection} ORDER BY ${CREATED_AT} DESC, ${ID} DESC LIMIT ? + 0`);
   return {
-    active: page(where('revoked_at IS NULL AND expires_at > ? AND suspended_at IS NULL')),
-    // The plus keeps these off the index of all that is not revoked, and off the one by expiry.
-    suspended: page(where('+revoked_at IS NULL AND expires_at > ? AND suspended_at IS NOT NULL')),
+    // The plus keeps these off the indexes by expiry, and off that of all that is not revoked.
+    active: page(where('revoked_at IS NULL AND +expires_at > ? AND suspended_at IS NULL')),
+    live: page(where('revoked_at IS NULL AND +expires_at > ?')),
+    suspended: page(where('+revoked_at IS NULL AND +expires_at > ? AND suspended_at IS NOT NULL')),
     expired: page(where('revoked_at IS NULL AND +expires_at <= ?')),
     revoked: page(where('revoked_at IS NOT NULL')),
     // SQLite merges both, row by row.
+    all: page(`${where('revoked_at IS NULL')} UNION ALL ${where('revoked_at IS NOT NULL')}`),
+  };
+}
+
+/** For each state, the parameters are the account, the position, the last instant and the limit. */
+function prepareExpiring(
+  read: (sql: string) => SqliteStatement,
+  cells: string,
+): Readonly<Record<ListedState, SqliteStatement>> {
+  const where = (state: string) =>
+    `SELECT ${cells} FROM tokens
+     WHERE account = ? AND ${state} AND (expires_at, id) > (?, ?) AND expires_at <= ?`;
+  const page = (selection: string) =>
+    read(`${selection} ORDER BY ${EXPIRES_AT}, ${ID} LIMIT ? + 0`);
+  const unrevoked = page(where('revoked_at IS NULL'));
+  return {
+    active: page(where('revoked_at IS NULL AND suspended_at IS NULL')),
+    live: unrevoked,
+    suspended: page(where('+revoked_at IS NULL AND suspended_at IS NOT NULL')),
+    expired: unrevoked,
+    revoked: page(where('revoked_at IS NOT NULL')),
     all: page(`${where('revoked_at IS NULL')} UNION ALL ${where('revoked_at IS NOT NULL')}`),
   };
 }
@@ -105,6 +128,7 @@ function prepareDerived(
     );
   return {
     active: page('AND +revoked_at IS NULL AND +expires_at > ? AND +suspended_at IS NULL'),
+    live: page('AND +revoked_at IS NULL AND +expires_at > ?'),
     suspended: page('AND +revoked_at IS NULL AND +expires_at > ? AND +suspended_at IS NOT NULL'),
     expired: page('AND +revoked_at IS NULL AND +expires_at <= ?'),
     revoked: page('AND +revoked_at IS NOT NULL'),
@@ -168,6 +192,7 @@ function prepareCounts(
 
 /** A union is sorted by the places of its columns. */
 const CREATED_AT = COLUMNS.indexOf('created_at') + 1;
+const EXPIRES_AT = COLUMNS.indexOf('expires_at') + 1;
 const ID = COLUMNS.indexOf('id') + 1;
 
 /** Short bytes are faster to read as text. A list that equals another one is not read. */

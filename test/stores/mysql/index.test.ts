@@ -10,7 +10,13 @@ import {
 import { createPool as createPromisePool } from 'mysql2/promise';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import type { StoreReason } from '../../../src/errors.ts';
-import { type CountQuery, doctor, type PurgeQuery } from '../../../src/ports/token-store.ts';
+import {
+  type CountQuery,
+  doctor,
+  type PageOrder,
+  type PurgeQuery,
+  positionOf,
+} from '../../../src/ports/token-store.ts';
 import type {
   MysqlConnection,
   MysqlPool,
@@ -428,16 +434,22 @@ describe.skipIf(url === undefined)('query plans in MySQL', () => {
   }
 
   const page = { account: 'acme', limit: 50, liveAt: CREATED };
-  const after = { createdAt: new Date(CREATED.getTime() + 300), id: newRecord('one').id };
+  const after = { at: new Date(CREATED.getTime() + 300), id: newRecord('one').id };
 
   type Planned = [string, string, RegExp, (store: MysqlTokenStore) => Promise<unknown>];
 
-  function pagesOf(state: ListedState, key: string): Planned[] {
-    const query = { ...page, state };
+  function pagesOf(state: ListedState, key: string, order?: PageOrder): Planned[] {
+    const query = { ...page, state, order };
+    const at = order === 'expire' && state === 'expired' ? PAST : after.at;
     const isFiltered = /Using index condition/;
     return [
-      [`the first page of ${state}`, key, isFiltered, (store) => store.page(query)],
-      [`a later page of ${state}`, key, isFiltered, (store) => store.page({ ...query, after })],
+      [`the first page of ${state} by ${order}`, key, isFiltered, (store) => store.page(query)],
+      [
+        `a later page of ${state} by ${order}`,
+        key,
+        isFiltered,
+        (store) => store.page({ ...query, after: { ...after, at } }),
+      ],
     ];
   }
 
@@ -454,6 +466,10 @@ describe.skipIf(url === undefined)('query plans in MySQL', () => {
     ...pagesOf('suspended', 'by_creation'),
     ...pagesOf('expired', 'by_account'),
     ...pagesOf('revoked', 'by_creation'),
+    ...pagesOf('live', 'by_account'),
+    ...(['active', 'live', 'suspended', 'expired'] as const).flatMap((state) =>
+      pagesOf(state, 'by_expiry', 'expire'),
+    ),
     ['a page of all', 'by_creation', /"ref"/, (store) => store.page({ ...page, state: 'all' })],
     ...LISTED_STATES.map(
       (state): Planned => [
@@ -586,6 +602,9 @@ describe.skipIf(url === undefined)('query plans in MySQL', () => {
       const reads = await readsOf(pool, () => store.page(query));
       // Suspended tokens between active ones are read too; there is one for every four.
       expect(reads, state).toBeLessThanOrEqual(state === 'active' ? 80 : 52);
+      const byExpiry = await readsOf(pool, () => store.page({ ...query, order: 'expire' }));
+      // Pages of several ranges of the index are merged from one page of each.
+      expect(byExpiry, `${state} by expiry`).toBeLessThanOrEqual(state === 'all' ? 320 : 160);
     }
   });
 
@@ -626,7 +645,9 @@ describe.skipIf(url === undefined)('page of a MySQL store with maxBytes', () => 
     expect(page).toEqual(records.slice(0, 3));
     // Each record has more than 200 kB.
     expect(after - before).toBeLessThan(4 * 220_000);
-    expect(await store.page({ ...query, after: page.at(-1) })).toEqual(records.slice(3));
+    expect(await store.page({ ...query, after: positionOf(page.at(-1) as TokenRecord) })).toEqual(
+      records.slice(3),
+    );
   });
 });
 

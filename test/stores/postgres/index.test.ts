@@ -337,6 +337,7 @@ describe.skipIf(url === undefined)('query plans in PostgreSQL', () => {
       }
       expect(plans.get('page up to a size')).not.toContain('Sort');
       for (const [state, index] of [
+        ['live', 'by_account'],
         ['suspended', 'suspended'],
         ['expired', 'by_account'],
         ['revoked', 'revoked'],
@@ -346,6 +347,26 @@ describe.skipIf(url === undefined)('query plans in PostgreSQL', () => {
         );
         expect(plans.get(`page of ${state}`)).not.toContain('Sort');
       }
+      for (const [state, index] of [
+        ['active', 'by_expiry'],
+        ['live', 'by_expiry'],
+        ['suspended', 'suspended_by_expiry'],
+        ['expired', 'by_expiry'],
+        ['revoked', 'revoked_by_expiry'],
+      ]) {
+        const plan = plans.get(`page of by expiry: ${state}`);
+        expect(plan).toMatch(
+          RegExp(
+            `-> +Index Scan using test_\\w+_tokens_${index} on .*\n +Index Cond: .*ROW\\(expires_at.* > .*ROW\\(expires_at.* < `,
+          ),
+        );
+        expect(plan).not.toContain('Sort');
+      }
+      const allByExpiry = plans.get('page of by expiry: all');
+      expect(allByExpiry).toMatch(
+        /Merge Append\n(.*\n)*.*_tokens_by_expiry on (.*\n)*.*_revoked_by_expiry on /,
+      );
+      expect(allByExpiry).not.toMatch(/-> +Sort/);
       for (const state of LISTED_STATES) {
         const plan = plans.get(`page of children: ${state}`);
         expect(plan).toMatch(
@@ -425,7 +446,7 @@ describe.skipIf(url === undefined)('query plans in PostgreSQL', () => {
     const naive = query?.text.replace("account || ''", 'account') as string;
     expect(naive).not.toBe(query?.text);
     const before = await planOf(pool, { ...query, text: naive });
-    expect(before).toMatch(/Scan (using|on) test_\w+_(by_account|held_open)/);
+    expect(before).toMatch(/Scan (using|on) test_\w+_(by_account|by_expiry|held_open)/);
   });
 
   it('show a scan and a sort for a query without an index (the control)', async () => {
@@ -1161,7 +1182,7 @@ describe.skipIf(url === undefined)('migrate in PostgreSQL', () => {
       await migrate(pool, { tables });
 
       expect(await shapeOf(pool, table)).toMatchObject([
-        { comment: 'tokenwright schema 1, needs 1', indexes: { length: 9 } },
+        { comment: 'tokenwright schema 1, needs 1', indexes: { length: 12 } },
       ]);
       expect(await store.doctor()).toEqual([]);
     });

@@ -1,7 +1,7 @@
 import { Cluster, type Redis } from 'ioredis';
 import { createClient, RESP_TYPES } from 'redis';
 import { afterAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
-import type { PurgeQuery, StoreFinding } from '../../../src/ports/token-store.ts';
+import { type PurgeQuery, positionOf, type StoreFinding } from '../../../src/ports/token-store.ts';
 import {
   type RedisClient,
   type RedisStoreEvent,
@@ -417,7 +417,9 @@ describe.skipIf(loneUrl === undefined)('page of a Redis store with maxBytes', ()
     const page = await store.page(query);
     expect(page).toEqual(records.slice(0, 7));
     expect(bytes).toBeLessThan(700_000);
-    expect(await store.page({ ...query, after: page.at(-1) })).toEqual(records.slice(7, 14));
+    expect(await store.page({ ...query, after: positionOf(page.at(-1) as TokenRecord) })).toEqual(
+      records.slice(7, 14),
+    );
     expect(await store.page({ ...query, maxBytes: 1 })).toEqual(records.slice(0, 1));
   });
 });

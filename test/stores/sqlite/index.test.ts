@@ -636,22 +636,30 @@ describe('query plans in SQLite', () => {
 
     const pageBy = (index: string) =>
       `SEARCH tokens USING INDEX ${index} (account=? AND (created_at,id)<(?,?))`;
+    const expiringBy = (index: string) =>
+      `SEARCH tokens USING INDEX ${index} (account=? AND (expires_at,id)>(?,?) AND expires_at<?)`;
     const [open, revoked] = ['tokens_by_account', 'tokens_revoked'].map(pageBy);
+    const [expiring, revokedExpiring] = ['tokens_by_expiry', 'tokens_revoked_by_expiry'].map(
+      expiringBy,
+    );
     expect(sorted.map(([, plan]) => plan).sort()).toEqual([
       `MERGE (UNION ALL)\nLEFT\n${open}\nRIGHT\n${revoked}`,
+      `MERGE (UNION ALL)\nLEFT\n${expiring}\nRIGHT\n${revokedExpiring}`,
       'SEARCH tokens USING INDEX sqlite_autoindex_tokens_1 (id>?)',
-      // Pages of active tokens and of expired ones.
-      open,
-      open,
-      // Pages of the children of a token in each state, and in all states.
-      ...Array(5).fill(
+      // Pages of active, live and expired tokens; by expiry, one statement serves the last two.
+      ...Array(3).fill(open),
+      ...Array(2).fill(expiring),
+      // Pages of the children of a token in each state, and in several.
+      ...Array(6).fill(
         'SEARCH tokens USING INDEX tokens_by_parent (parent=? AND (created_at,id)<(?,?))',
       ),
-      ...Array(5).fill(
+      ...Array(6).fill(
         'SEARCH tokens USING INDEX tokens_by_root (root=? AND (created_at,id)<(?,?))',
       ),
       revoked,
+      revokedExpiring,
       pageBy('tokens_suspended'),
+      expiringBy('tokens_suspended_by_expiry'),
     ]);
   });
 
@@ -659,7 +667,7 @@ describe('query plans in SQLite', () => {
     const all = plans();
     const details = all.map(([, plan]) => plan).join('\n');
 
-    expect(all).toHaveLength(39);
+    expect(all).toHaveLength(47);
     expect(details).not.toMatch(/SCAN (?!asked|CONSTANT ROW)/);
     expect(details).not.toContain('TEMP B-TREE');
     expect(details).toContain('tokens_by_end');
