@@ -30,7 +30,7 @@ export const QUERIES = {
       state: z.optional(
         described(
           fields.state(),
-          'Only tokens in this state; `all` for those in any, and without it the active ones. A revoked token is listed until it is purged.',
+          'Only tokens in this state; `live` for those that are active or suspended, `all` for those in any, and without it the active ones. A revoked token is listed until it is purged.',
         ).check(z.meta({ default: 'active' })),
       ),
       name: parameter(
@@ -45,6 +45,20 @@ export const QUERIES = {
             description: 'Only tokens that were derived from the one with this id, directly.',
           }),
         ),
+      ),
+      domain: parameter(
+        fields.domain(),
+        'Only tokens with a scope on this host, such as `shop.example`, also one with a wildcard.',
+      ),
+      unused: parameter(
+        fields.unused(),
+        '`never`: only tokens of which no use was recorded. Needs a service that records uses.',
+      ),
+      sort: z.optional(
+        described(
+          fields.sort(),
+          '`created`: newest first. `expire`: what expires soonest first. `name`: by name, and those without one last. `lastUsed`: most recently used first, and never used last; needs a service that records uses. Those that come to the same are ordered by `id`. `name` and `lastUsed`, and `expire` with `parent`, take at most 10 000 tokens: beyond that, `invalid_request`.',
+        ).check(z.meta({ default: 'created' })),
       ),
       limit: parameter(
         numberText('limit', MAX_WIRE_PAGE_TOKENS),
@@ -204,6 +218,8 @@ function refuseUnknown(name: string, known: readonly string[]): void {
   }
   const folded = stem.replaceAll(/[^A-Za-z]/g, '').toLowerCase();
   if (ORDERING.has(folded)) {
+    if (known.includes('sort'))
+      throw unknownParameter(name, '; did you mean sort?', { member: 'sort' });
     throw unknownParameter(name, `; the order cannot be chosen (known: ${known.join(', ')})`);
   }
   if (!SHAPING.has(folded)) return;

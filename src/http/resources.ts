@@ -52,7 +52,7 @@ import {
   type WireExplanation,
 } from './wire.ts';
 
-/** Milliseconds after which `GET /token` without a `limit` ends with a page that is empty. @bound */
+/** Milliseconds after which `GET /token` without a `limit` ends with an empty page, or one by name or use. @bound */
 export const LISTING_BUDGET_MS = 50;
 
 /** Bytes of the scopes, metadata and limits in one answer to `GET /token`, as a record counts them. @bound */
@@ -133,6 +133,8 @@ export class TokenResources {
   readonly list: Verb = async ({ account, query, slots }) => {
     const { filter, tokens, cursor } = await withQuery(QUERIES.list(), query, async (asked) => {
       const filter = withoutEmpty(asked);
+      const needsUses = filter.unused !== undefined || filter.sort === 'lastUsed';
+      if (needsUses && !this.#tokens.recordsUsage) throw notRecorded();
       return { filter, ...(await this.#page(account, filter)) };
     });
     if (!slots.holdBytes(bytesOf(tokens) + tokens.length * WIRE_BYTES)) throw overloaded();
@@ -268,7 +270,7 @@ export class TokenResources {
       if (next === undefined || maxBytes <= 0 || tokens.length >= MAX_LISTED_TOKENS) break;
       // A short page has no room for the next token; an empty one has only ended its search early.
       if (length > 0 && length < LISTED_BATCH) break;
-      if (length === 0 && performance.now() >= end) break;
+      if ((length === 0 || isCostly(filter)) && performance.now() >= end) break;
       // A local store answers in the same turn, and other calls need one.
       await nextTurn();
     }
@@ -303,15 +305,19 @@ export class TokenResources {
   }
 }
 
+/** Whether each page reads all tokens again. */
+function isCostly({ sort }: Filter): boolean {
+  return sort === 'name' || sort === 'lastUsed';
+}
+
 /** The bytes of tokens that count towards the size of a list. */
 function bytesOf(tokens: readonly Token[]): number {
   return tokens.reduce((bytes, token) => bytes + recordBytes(token), 0);
 }
 
 /** The parameters of a filter for a link, with the scope in canonical form. */
-function linkable({ scope, match, state, name, parent, limit }: Filter) {
-  const canonical = scope?.map((text) => parseScope(text).toString());
-  return { scope: canonical, match, state, name, parent, limit };
+function linkable({ scope, cursor: _, ...filter }: Filter) {
+  return { scope: scope?.map((text) => parseScope(text).toString()), ...filter };
 }
 
 type QueryValue = string | number | readonly string[] | undefined;

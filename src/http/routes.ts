@@ -155,13 +155,13 @@ export const ROUTES = {
   'GET /token': {
     verb: 'list',
     operationId: 'listTokens',
-    summary: 'Lists tokens, newest first',
+    summary: 'Lists tokens',
     query: 'list',
     answer: 'TokenList',
     success:
       'The tokens. If there may be more, a cursor and a link to the next page; then a page may hold fewer tokens than `limit`, or none.',
     example: { data: [USED_TOKEN], ...SUCCESS },
-    codes: ['invalid_scope', 'store_corrupt'],
+    codes: ['invalid_scope', 'usage_not_recorded', 'store_corrupt'],
   },
   'POST /token/derive': {
     verb: 'derive',

@@ -241,18 +241,14 @@ describe('the query of GET /token', () => {
 });
 
 describe('an unknown parameter of a list', () => {
-  const order =
-    'the order cannot be chosen (known: scope, match, state, name, parent, limit, cursor)';
-
   it.each<[query: string, hint: string]>([
-    ['sort=expire', order],
-    ['sort[expire]=asc', order],
-    ['sort_by=expire', order],
-    ['sortBy=expire', order],
-    ['order=asc', order],
-    ['orderBy=name', order],
-    ['ordering=-name', order],
-    ['direction=desc', order],
+    ['sort[expire]=asc', 'did you mean sort?'],
+    ['sort_by=expire', 'did you mean sort?'],
+    ['sortBy=expire', 'did you mean sort?'],
+    ['order=asc', 'did you mean sort?'],
+    ['orderBy=name', 'did you mean sort?'],
+    ['ordering=-name', 'did you mean sort?'],
+    ['direction=desc', 'did you mean sort?'],
     ['filter=x', '(known: scope,'],
     ['filter[name]=x', '(known: scope,'],
     ['filter.name=x', '(known: scope,'],
@@ -268,6 +264,7 @@ describe('an unknown parameter of a list', () => {
     ['pageSize=10', 'did you mean limit?'],
     ['status=revoked', 'did you mean state?'],
     ['stat=revoked', 'did you mean state?'],
+    ['domains=x', 'did you mean domain?'],
   ])(
     'is refused, because the list would not be the one that was asked for: %s',
     async (query, hint) => {
@@ -311,6 +308,78 @@ describe('an unknown parameter of a list', () => {
       expect(answer.body['message']).toContain('(known: ');
     },
   );
+});
+
+describe('the order of a list', () => {
+  const names = ({ body }: Answer) => (body['data'] as { name: string }[]).map(({ name }) => name);
+
+  /** Tokens `a` to `c`, of which `a` was used. */
+  async function setUpThree(): Promise<Setup> {
+    const setting = setUp({ usage: true });
+    const { clock, tokens } = setting;
+    for (const [name, ttlSeconds, scope] of [
+      ['b', 200, ORDERS],
+      ['c', 100, INVOICES],
+      ['a', 300, ORDERS],
+    ] as const) {
+      const input = { account: 'ada', scopes: [scope], name, ttlSeconds };
+      const { value } = await tokens.issue(input);
+      clock.advance(1);
+      if (name === 'a') await tokens.verify(value, { scope: ORDERS });
+    }
+    return setting;
+  }
+
+  it.each([
+    ['sort=created', 'acb'],
+    ['sort=expire', 'cba'],
+    ['sort=name', 'abc'],
+    ['sort=lastUsed&name=a', 'a'],
+    ['sort=name&domain=billing.example', 'c'],
+    ['sort=name&domain=SHOP.example', 'ab'],
+    ['sort=expire&unused=never', 'cb'],
+    ['sort=name&state=live', 'abc'],
+  ])('and its filters are those of the query, also in the links: %s', async (query, expected) => {
+    const setting = await setUpThree();
+    const pages = await follow(setting, `/token?${query}&limit=1`);
+
+    expect(names(await setting.call('GET', `/token?${query}`)).join('')).toBe(expected);
+    expect(pages.flatMap(names).join('')).toBe(expected);
+    for (const page of pages.slice(0, -1)) {
+      const next = new URLSearchParams(nextOf(page)?.slice(1));
+      for (const [name, value] of new URLSearchParams(query)) expect(next.get(name)).toBe(value);
+    }
+  });
+
+  it.each([
+    ['sort=bogus', 'sort must be "created", "expire", "name" or "lastUsed"'],
+    ['sort=', 'sort must be "created", "expire", "name" or "lastUsed"'],
+    ['sort=name&sort=created', 'sort may be given once'],
+    ['domain=', 'domain must be one host'],
+    ['domain=https://shop.example', 'domain must be one host'],
+    ['unused=30', 'unused must be "never"'],
+  ])('is refused if it is none: %s', async (query, message) => {
+    const { call } = setUp({ usage: true });
+    const answer = await call('GET', `/token?${query}`);
+
+    expectFailure(answer, 'invalid_request');
+    expect(answer.body['message']).toContain(`the query parameter ${message}`);
+  });
+
+  it.each(['unused=never', 'sort=lastUsed'])('needs uses that are recorded: %s', async (query) => {
+    const { call } = setUp();
+
+    expectFailure(await call('GET', `/token?${query}`), 'usage_not_recorded');
+  });
+
+  it('is one for the cursor, too', async () => {
+    const { call } = await setUpThree();
+    const { body } = await call('GET', '/token?sort=expire&limit=1');
+    const again = await call('GET', `/token?sort=name&cursor=${body['cursor']}`);
+
+    expectFailure(again, 'invalid_request');
+    expect(again.body['message']).toContain('for the same account, filter and order');
+  });
 });
 
 describe('the filters of a list', () => {
