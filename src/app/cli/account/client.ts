@@ -35,7 +35,10 @@ import { usageError } from '../../terminal/errors.ts';
 /** A token that a command asks for. */
 export type NewToken = Omit<IssueInput, 'account'> & DeriveInput;
 
-export type TokenFilter = Pick<ListInput, 'match' | 'state' | 'name' | 'parent'> & {
+export type TokenFilter = Pick<
+  ListInput,
+  'match' | 'state' | 'name' | 'parent' | 'domain' | 'unused' | 'sort'
+> & {
   readonly scope?: string | undefined;
   readonly limit: number;
 };

@@ -161,6 +161,8 @@ enough   DELETE:shop.example/orders/7$`,
 const ACTIVATE = choice('first-use');
 const MATCH = choice('overlaps', 'covers', 'exact');
 const STATE = choice(...LISTED_STATES);
+const UNUSED = choice('never');
+const SORT = choice('created', 'expire', 'name', 'lastUsed');
 const LIMIT = wholeNumber(1, 1_000_000);
 
 const VERSION = wholeNumber(1, 999_999_999_999_999);
@@ -224,7 +226,7 @@ version  1`,
   TOKEN_DERIVE,
   command({
     name: 'token list',
-    summary: 'lists tokens of an account, newest first',
+    summary: 'lists tokens of an account',
     about: `Listing grants nothing, so there is neither --catalog nor --patterns. --scope may still contain
 wildcards.
 
@@ -240,7 +242,7 @@ ${ACCOUNT_HELP}`,
       state: {
         type: 'string',
         value: 'STATE',
-        help: `only tokens in this state: ${STATE.values}; default active. A revoked token is listed until it is purged`,
+        help: `only tokens in this state: ${STATE.values}; live are those that are active or suspended; default active. A revoked token is listed until it is purged`,
       },
       name: {
         ...NAME_FLAG,
@@ -250,6 +252,21 @@ ${ACCOUNT_HELP}`,
         type: 'string',
         value: 'ID',
         help: 'only tokens that were derived from the token with this id, directly',
+      },
+      domain: {
+        type: 'string',
+        value: 'HOST',
+        help: 'only tokens with a scope on this host, also one with a wildcard',
+      },
+      unused: {
+        type: 'string',
+        value: 'never',
+        help: 'only tokens of which no use was recorded',
+      },
+      sort: {
+        type: 'string',
+        value: 'ORDER',
+        help: `${SORT.values}; default created, newest first. expire lists what expires soonest first, and lastUsed what was used most recently. name and lastUsed take at most 10 000 tokens`,
       },
       limit: {
         type: 'string',
@@ -267,7 +284,7 @@ ${ACCOUNT_HELP}`,
     },
     async run(_, flags) {
       // An empty text filters nothing over HTTP; here a variable of the shell may be unset.
-      for (const name of ['scope', 'name', 'parent'] as const) {
+      for (const name of ['scope', 'name', 'parent', 'domain'] as const) {
         if (flags[name] === '')
           throw usageError(`--${name} is empty: leave it out, or give a text`);
       }
@@ -277,6 +294,9 @@ ${ACCOUNT_HELP}`,
         state: readFlag(STATE, 'state', flags.state),
         name: flags.name,
         parent: flags.parent,
+        domain: flags.domain,
+        unused: readFlag(UNUSED, 'unused', flags.unused),
+        sort: readFlag(SORT, 'sort', flags.sort),
         limit: readFlag(LIMIT, 'limit', flags.limit) ?? DEFAULT_LISTED,
       };
       const list = async (client: TokenClient) => listedOutcome(await client.list(filter), client);
