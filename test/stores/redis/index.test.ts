@@ -254,6 +254,7 @@ describe.skipIf(loneUrl === undefined)('round trips of a Redis store', () => {
       find: ['getex'],
       'find of several': ['evalsha'],
       page: ['evalsha', 'evalsha'],
+      'page by expiry': ['evalsha', 'evalsha'],
       replace: ['evalsha'],
       revoke: ['evalsha'],
       // One command lists the tokens, the other one revokes them.

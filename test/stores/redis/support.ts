@@ -199,6 +199,7 @@ export const VERBS: readonly (readonly [string, Call])[] = [
   ['find', (store) => store.find([one.id])],
   ['find of several', (store) => store.find([one.id, two.id])],
   ['page', (store) => store.page(pageOf())],
+  ['page by expiry', (store) => store.page({ ...pageOf(), order: 'expire' })],
   ['replace', (store) => store.replace({ ...one, version: 2 })],
   ['revoke', (store) => store.revoke(one.id, 'acme', NOW)],
   ['revokeAll', (store) => store.revokeAll('acme', NOW, 1000)],

@@ -297,6 +297,35 @@ describe('the tokens of a store', () => {
     expect(none).toMatchObject({ text: '', json: { tokens: [], isWhole: true } });
   });
 
+  it('are listed in the order that is asked for, and by host', async () => {
+    const { as, tokens } = setUp();
+    for (const [name, ttlSeconds, host] of [
+      ['b', 300, 'shop.example'],
+      ['a', 200, 'shop.example'],
+      ['c', 100, 'other.example'],
+    ] as const) {
+      const scopes = [`GET:${host}/orders`];
+      await tokens.issue({ account: 'ada', scopes, name, ttlSeconds });
+    }
+    const namesBy = async (...flags: string[]) => {
+      const { json } = await outcomeOf(['token', 'list', ...flags, ...as]);
+      return json.tokens.map(({ name }: { name: string }) => name).join('');
+    };
+
+    expect(await namesBy('--sort', 'expire')).toBe('cab');
+    expect(await namesBy('--sort', 'name')).toBe('abc');
+    expect(await namesBy('--sort', 'name', '--domain', 'shop.example')).toBe('ab');
+    for (const [flag, value, values] of [
+      ['--sort', 'age', 'created, expire, name or lastUsed'],
+      ['--unused', 'always', 'never'],
+      ['--domain', '', 'leave it out'],
+    ] as const) {
+      await expect(namesBy(flag, value)).rejects.toMatchObject({
+        message: expect.stringContaining(values),
+      });
+    }
+  });
+
   it('are suspended, resumed, and listed by state and name', async () => {
     const { as, tokens } = setUp();
     const issue = (name: string) => tokens.issue({ account: 'ada', scopes: [ORDERS], name });
@@ -324,6 +353,7 @@ describe('the tokens of a store', () => {
     expect((await ask('list')).text).not.toContain('STATE');
     expect(namesIn(await ask('list', '--state', 'suspended'))).toEqual(['CI one']);
     expect(namesIn(await ask('list', '--state', 'revoked'))).toEqual(['x']);
+    expect(namesIn(await ask('list', '--state', 'live'))).toEqual(['CI one', 'ci two']);
     const all = await ask('list', '--state', 'all', '--name', 'CI');
     expect(namesIn(all)).toEqual(['CI one', 'ci two']);
     expect(all.text.split('\n')[0]).toMatch(/^ID +STATE +EXPIRES +NAME +SCOPES$/);
