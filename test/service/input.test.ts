@@ -137,7 +137,7 @@ describe('invalid input', () => {
     ],
     [
       () => asked('ada'),
-      'list takes an object { account, scope, match, state, name, parent, limit, maxBytes, cursor }; got a text',
+      'list takes an object { account, scope, match, state, name, parent, domain, unused, sort, limit, maxBytes, cursor }; got a text',
     ],
     [() => asked([]), expect.stringMatching(/^list takes an object \{.*; got an empty list$/)],
     [

@@ -423,6 +423,10 @@ const PROVOCATIONS: readonly Provocation[] = [
   { options: { quotas: { scopesPerToken: 1 } }, call: askForTwo },
   { options: { catalog: [] } },
   { options: { usage: undefined } },
+  {
+    options: { usage: undefined },
+    call: (good) => (good.path === '/token' ? { ...good, path: '/token?unused=never' } : good),
+  },
   { call: (good) => ({ ...good, path: good.path.replace('ID', '0'.repeat(22)) }) },
   { call: (good) => ({ ...good, as: null, headers: { ...good.headers } }) },
   { call: (good) => ({ ...good, as: null, headers: {} }) },
@@ -1010,6 +1014,9 @@ describe('the schema of a query', () => {
       'state',
       'name',
       'parent',
+      'domain',
+      'unused',
+      'sort',
       'limit',
       'cursor',
     ]);
