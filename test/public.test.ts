@@ -86,6 +86,7 @@ const EXPORTS: Record<
       'type QuotaHolder',
       'type TokenCounts',
       'doctor',
+      'type PageOrder',
       'type PageQuery',
       'type Position',
       'type PurgedRecords',
