@@ -603,8 +603,9 @@ describe.skipIf(url === undefined)('query plans in MySQL', () => {
       // Suspended tokens between active ones are read too; there is one for every four.
       expect(reads, state).toBeLessThanOrEqual(state === 'active' ? 80 : 52);
       const byExpiry = await readsOf(pool, () => store.page({ ...query, order: 'expire' }));
-      // Pages of several ranges of the index are merged from one page of each.
-      expect(byExpiry, `${state} by expiry`).toBeLessThanOrEqual(state === 'all' ? 320 : 160);
+      // Pages of several ranges are merged from a page of each, in a table that is read and sorted.
+      const most = { active: 80, revoked: 400, all: 500 };
+      expect(byExpiry, `${state} by expiry`).toBeLessThanOrEqual(most[state as 'all'] ?? 52);
     }
   });
 

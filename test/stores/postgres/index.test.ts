@@ -204,10 +204,11 @@ describe.skipIf(url === undefined)('statements of a PostgreSQL store', () => {
     const { rows } = await pool.query<{ name: string; statement: string }>(
       'SELECT name, statement FROM pg_prepared_statements',
     );
-    // The statement of hasReached reads no table.
-    expect(rows).toHaveLength(2 * VERBS.length - 1);
+    // By expiry, live and expired tokens have the same statement; that of hasReached reads no table.
+    const statements = VERBS.length - 1;
+    expect(rows).toHaveLength(2 * statements - 1);
     const own = rows.filter(({ statement }) => statement.includes(second));
-    expect(own).toHaveLength(VERBS.length - 1);
+    expect(own).toHaveLength(statements - 1);
     for (const { name } of rows) expect(name.length).toBeLessThan(64);
     expect(await other.find([newRecord('one').id])).toEqual([undefined]);
   });
