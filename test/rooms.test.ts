@@ -58,11 +58,11 @@ const WALLS: readonly (readonly [from: RegExp, to: RegExp])[] = [
   [/^openapi\//, /^(?:values|records|access|verbs|service)\b/],
   // It masks what it logs and marks callers, but it reads no values.
   [/^http\//, /^(?:values\/(?!(?:hmac|safe-url)\.ts$)|records|verbs|openapi)\b/],
-  // The page runs in a browser: it has scopes, the client of the service and
-  // the types of the wire, and calls for anything else.
+  // The page runs in a browser: it has scopes, the client of the service, the
+  // types of the wire and words for times, and calls for anything else.
   [
     /^app\/console\/page\//,
-    /^(?!app\/console\/page\/|scope\/|http\/(?:client|wire)\.ts$|preact\b)/,
+    /^(?!app\/console\/page\/|scope\/|time\/relative\.ts$|http\/(?:client|wire)\.ts$|preact\b)/,
   ],
 ];
 

@@ -1,12 +1,11 @@
+import { type RelativeFormats, relativeFormats } from '../../../time/relative.ts';
+
 /** How a language writes numbers, times and lists. */
-export interface Language {
+export interface Language extends RelativeFormats {
   readonly tag: string;
   readonly counts: Intl.NumberFormat;
   readonly plurals: Intl.PluralRules;
   readonly lists: Intl.ListFormat;
-  readonly relative: Intl.RelativeTimeFormat;
-  /** For days only: `yesterday` is exact, but `next month` would not be. */
-  readonly relativeDays: Intl.RelativeTimeFormat;
   readonly exact: Intl.DateTimeFormat;
   readonly order: Intl.Collator;
   /** Isolates a name or an address in a sentence, so that their directions do not mix. */
@@ -20,8 +19,7 @@ export function languageOf(tag: string, direction: string = 'ltr'): Language {
     counts: new Intl.NumberFormat(tag),
     plurals: new Intl.PluralRules(tag),
     lists: new Intl.ListFormat(tag, { type: 'unit', style: 'short' }),
-    relative: new Intl.RelativeTimeFormat(tag),
-    relativeDays: new Intl.RelativeTimeFormat(tag, { numeric: 'auto' }),
+    ...relativeFormats(tag),
     exact: new Intl.DateTimeFormat(tag, { dateStyle: 'medium', timeStyle: 'short' }),
     order: new Intl.Collator(tag),
     // Most names are in Latin letters: in a sentence that runs the same way they need no marks.
