@@ -92,7 +92,7 @@ export class TokenError extends Error {
 
   /**
    * What there is to know of this code, as a path from the folder that holds `node_modules`, such as
-   * `node_modules/tokenwright/docs/errors.md#not_found`. `npx tokenwright explain not_found` prints it.
+   * `node_modules/tokenwright/docs/errors.md#not_found`. `npx tokenwright docs not_found` prints it.
    * Not part of the error's JSON, nor printed with it.
    */
   get docsUrl(): string {
@@ -173,13 +173,13 @@ const STORE_REASONS: Readonly<Record<StoreReason, string>> = {
   timeout: 'the store did not answer in time; try again later',
   busy: 'the store is too busy; try again later',
   schema_missing:
-    'a table of the store does not exist; call migrate(), or run tokenwright migrate --store URL',
+    'a table of the store does not exist; call migrate(), or run tokenwright store migrate --store URL',
   schema_older:
-    'a table of the store is not as this version needs it; call migrate(), or run tokenwright migrate --store URL',
+    'a table of the store is not as this version needs it; call migrate(), or run tokenwright store migrate --store URL',
   schema_newer:
     'a later version of tokenwright has written this, and this version cannot read it; upgrade tokenwright',
   forbidden:
-    'the database does not let this user do it; grant SELECT, INSERT, UPDATE and DELETE on the tables of tokenwright; migrate also needs the right to create and alter them, or an administrator runs the SQL that tokenwright migrate --print shows',
+    'the database does not let this user do it; grant SELECT, INSERT, UPDATE and DELETE on the tables of tokenwright; migrate also needs the right to create and alter them, or an administrator runs the SQL that tokenwright store migrate --print shows',
   credentials: 'the database refuses the user name or the password; check both',
   tls: 'the database and its client do not agree on TLS: one of them has none, or the certificate is not trusted; correct the TLS options of the client, or give it the certificate of the authority',
   no_database:
@@ -203,7 +203,8 @@ const STORE_REASONS: Readonly<Record<StoreReason, string>> = {
     'the database refuses a statement that the store needs; tokenwright store contract --store URL says what works',
   foreign_request:
     'the connection belongs to another request, which Cloudflare Workers do not allow; make a pool for each request',
-  unknown: 'the store failed for an unknown reason; tokenwright doctor --store URL looks for it',
+  unknown:
+    'the store failed for an unknown reason; tokenwright store doctor --store URL looks for it',
 };
 
 /** Says why a store has failed, by the code and the reason of the failure. */

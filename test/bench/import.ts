@@ -1,4 +1,4 @@
-// How fast `tokenwright import` brings tokens into a store, in how much memory, and that it goes on after
+// How fast `tokenwright token import` brings tokens into a store, in how much memory, and that it goes on after
 // it was killed: `node test/bench/import.ts [rows] [store URL]`. Without a URL it is an SQLite file.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -19,7 +19,7 @@ const place =
   store === undefined
     ? ['--data', folder]
     : ['--store', store, '--tables', `import_${process.pid}`];
-const importing = ['import', '--format', 'own', ...place, '--json'];
+const importing = ['token', 'import', '--format', 'own', ...place, '--json'];
 
 interface Run {
   readonly seconds: number;
@@ -93,7 +93,7 @@ function print(what: string, { seconds, cpuSeconds, peakMb, report }: Run): void
 
 try {
   await writeRows();
-  await run(['migrate', ...place, '--json']);
+  await run(['store', 'migrate', ...place, '--json']);
   print('rehearsal', await run([...importing, '--dry-run']));
   const killed = await run(importing, Number(process.env['KILL_AFTER_MS'] ?? 10_000));
   print('killed', killed);

@@ -163,7 +163,11 @@ describe('the manifests for Kubernetes', () => {
   });
 
   it('run commands that exist, each with the rights of the user node alone', () => {
-    expect(all.map(({ args }) => args)).toEqual([['migrate'], ['serve', '--check'], ['serve']]);
+    expect(all.map(({ args }) => args)).toEqual([
+      ['store', 'migrate'],
+      ['serve', '--check'],
+      ['serve'],
+    ]);
     for (const container of all) {
       expect(container.securityContext).toEqual({
         readOnlyRootFilesystem: true,

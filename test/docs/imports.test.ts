@@ -240,10 +240,10 @@ describe('the query of the page', () => {
       if (!CLIENTS[system.database].isHere) return skip();
       const folder = newFolder();
       const data = ['--data', folder];
-      await outcomeOf(['migrate', ...data]);
+      await outcomeOf(['store', 'migrate', ...data]);
       await outcomeOf(['keys', 'new', ...data]);
       const map = filesOf({ 'map.json': MAP })('map.json');
-      const importing = ['import', '--format', system.format, '--map', map, ...data];
+      const importing = ['token', 'import', '--format', system.format, '--map', map, ...data];
 
       const { code, stdout } = await run(importing, {}, printed(system));
 

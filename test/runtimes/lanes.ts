@@ -111,9 +111,9 @@ async function command(node: string, { folder }: Project): Promise<void> {
   assert.match(help.stdout, /serve .*runs the token service/);
 
   const orders = 'GET:shop.example/orders';
-  const less = await npx('scopes', 'minimize', `${orders},${orders}/open`);
+  const less = await npx('catalog', 'minimize', `${orders},${orders}/open`);
   assert.deepEqual([less.stdout, less.code], [`${orders}\n`, 0]);
-  const refused = await npx('scopes', 'explain', orders, 'POST', 'shop.example', '/orders');
+  const refused = await npx('catalog', 'explain', orders, 'POST', 'https://shop.example/orders');
   assert.equal(refused.code, 3, refused.stderr);
   assert.equal((await npx('nonsense')).code, 2);
 }

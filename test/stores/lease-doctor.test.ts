@@ -139,7 +139,7 @@ describe.each(Object.entries(OPEN))('doctor of a lease store in %s', (name, open
 
     expect(finding).toMatchObject({ code: 'leases_missing', part: 'leases' });
     expect(finding?.message).toMatch(
-      /does not exist; run tokenwright migrate, or call migrate\(\)/,
+      /does not exist; run tokenwright store migrate, or call migrate\(\)/,
     );
     expect(others).toEqual([]);
   });

@@ -1,6 +1,11 @@
 // The page about settings, from the table that `serve` reads.
 import { fileVariableOf } from '../../../src/app/server/setting-sources.ts';
-import { OTHER_VARIABLES, SERVE_SETTINGS, settingFacts } from '../../../src/app/server/settings.ts';
+import {
+  OTHER_VARIABLES,
+  SETTING_GROUPS,
+  settingFacts,
+  settingsIn,
+} from '../../../src/app/server/settings.ts';
 import { opening, safe, sentence, tableOf } from './text.ts';
 
 const LEAD = `You configure the service by flags, by environment variables, or in a file. A flag wins over its variable, and an empty variable counts as absent. A variable that begins with \`TOKENWRIGHT_\` and is not on this page stops every command with a message that names it, so a misspelled setting is noticed.
@@ -34,12 +39,6 @@ A variable that holds a secret has a second form, which ends in \`_FILE\` and na
 The commands that manage tokens and stores take some of the same settings: see [commands](./commands.md). Numbers that are not settings are in [limits](../security/limits.md).`;
 
 export function settingsPage(): string {
-  const settings = SERVE_SETTINGS.map((name) => ({ name, ...settingFacts(name) }));
-  const rows = settings.map(({ flag, variable, standard }) => [
-    `[\`${nameOf(flag)}\`](#${anchorOf(flag)})`,
-    `\`${variable}\``,
-    standard === undefined ? 'none' : `\`${standard}\``,
-  ]);
   const others = Object.entries(OTHER_VARIABLES).map(([name, { help, ...other }]) => [
     `\`${name}\``,
     'isSecret' in other ? `${help}. Or \`${fileVariableOf(name)}\`` : help,
@@ -52,9 +51,9 @@ export function settingsPage(): string {
     ),
     LEAD,
     '',
-    tableOf(['flag', 'environment variable', 'default'], rows),
+    ...SETTING_GROUPS.map((group) => `- [${titleOf(group)}](#${group})`),
     '',
-    ...settings.flatMap(sectionOf),
+    ...SETTING_GROUPS.flatMap(groupOf),
     '## Variables of other commands',
     '',
     'The commands that manage tokens read these as well.',
@@ -62,6 +61,26 @@ export function settingsPage(): string {
     tableOf(['variable', 'holds'], others),
     '',
   ].join('\n');
+}
+
+function groupOf(group: (typeof SETTING_GROUPS)[number]): string[] {
+  const settings = settingsIn(group).map((name) => settingFacts(name));
+  const rows = settings.map(({ flag, variable, standard }) => [
+    `[\`${nameOf(flag)}\`](#${anchorOf(flag)})`,
+    `\`${variable}\``,
+    standard === undefined ? 'none' : `\`${standard}\``,
+  ]);
+  return [
+    `## ${titleOf(group)} {#${group}}`,
+    '',
+    tableOf(['flag', 'environment variable', 'default'], rows),
+    '',
+    ...settings.flatMap(sectionOf),
+  ];
+}
+
+function titleOf(group: string): string {
+  return `${group[0]?.toUpperCase()}${group.slice(1)}`;
 }
 
 function sectionOf({
@@ -74,7 +93,7 @@ function sectionOf({
 }: ReturnType<typeof settingFacts>) {
   const secret = file === undefined ? '' : ` \`${file}\` names a file that holds it.`;
   return [
-    `## ${nameOf(flag)} {#${anchorOf(flag)}}`,
+    `### ${nameOf(flag)} {#${anchorOf(flag)}}`,
     '',
     `\`${flag}\`, or the variable \`${variable}\`${form}.${secret} ${defaultOf(standard)}`,
     '',

@@ -15,6 +15,7 @@ import {
   showExample,
   wrapUsage,
 } from '../terminal/layout.ts';
+import { adviceOn, flagHint } from './synonyms.ts';
 
 // Texts that the help of several token commands shares.
 
@@ -54,13 +55,24 @@ export interface Ending extends Omit<Outcome, 'text' | 'json'> {
   readonly isInParts: true;
 }
 
+/** How a person wants an outcome printed. */
+interface Presentation {
+  readonly isJson: boolean;
+  /** Whether the notes are left out. */
+  readonly isQuiet: boolean;
+}
+
 /** A command that can be run and explained. */
 export interface Command {
-  /** The words that call it: `scopes explain`. */
+  /** The words that call it: `token get`. */
   readonly name: string;
-  /** The name with its operands and flags: `scopes explain <LIST> … [--catalog FILE...]`. */
+  /** The name with its operands and flags: `token get <ID> [--json]`. */
   readonly usage: string;
+  /** What it does, in a few words: a line of the help. */
   readonly summary: string;
+  /** The names of its operands: `LIST`, `URL?`, `FILE...`. */
+  readonly operands: readonly string[];
+  readonly flags: Readonly<Record<string, Flag>>;
   /** The whole help: usage, summary, flags, exit codes and an example. */
   readonly help: string;
   readonly example: Example;
@@ -73,15 +85,18 @@ export interface Command {
   run(
     words: readonly string[],
     printerOf: (isJson: boolean) => PrintPart,
-  ): Promise<((Outcome | Ending) & { readonly isJson: boolean }) | undefined>;
+  ): Promise<((Outcome | Ending) & Presentation) | undefined>;
 }
 
-interface Flag {
+/** A flag of a command. */
+export interface Flag {
   readonly type: 'string' | 'boolean';
   readonly short?: string;
   readonly multiple?: boolean;
   /** The name of its value. */
   readonly value?: string;
+  /** All values that it takes. */
+  readonly choices?: readonly string[];
   readonly isRequired?: boolean;
   readonly help?: string;
 }
@@ -111,13 +126,17 @@ interface Definition<F extends Flags> {
 /** Longer than a store may take to close. */
 const END_MS = 5000;
 const HELP_FLAG: Flag = { type: 'boolean', short: 'h', help: 'show this' };
+const QUIET_FLAG: Flag = { type: 'boolean', help: 'print no remarks on standard error' };
 
 /** Builds a command from its definition: its usage, its help and the check of its words. */
 export function command<const F extends Flags>(definition: Definition<F>): Command {
   const { name, operands = [], summary, json, example } = definition;
   const flags: Flags = {
     ...definition.flags,
-    ...(json !== undefined && { json: { type: 'boolean', help: `print JSON: ${json}` } }),
+    ...(json !== undefined && {
+      json: { type: 'boolean', help: `print JSON: ${json}` },
+      quiet: QUIET_FLAG,
+    }),
     help: HELP_FLAG,
   };
   const usage = wrapUsage([
@@ -131,6 +150,8 @@ export function command<const F extends Flags>(definition: Definition<F>): Comma
     name,
     usage,
     summary,
+    operands,
+    flags,
     help: helpOf(definition, usage, flags),
     example,
     async run(words, printerOf) {
@@ -139,7 +160,7 @@ export function command<const F extends Flags>(definition: Definition<F>): Comma
       checkVariables(process.env);
       const isJson = values['json'] === true;
       const outcome = await definition.run(given, values as Given<F>, printerOf(isJson));
-      return outcome && { ...outcome, isJson };
+      return outcome && { ...outcome, isJson, isQuiet: values['quiet'] === true };
     },
   };
 }
@@ -173,7 +194,7 @@ function readWords<F extends Flags>(
   flags: Flags,
 ) {
   const see = `see tokenwright ${name} --help`;
-  const { values, tokens } = parseWords(words, flags, names.length > 0, see);
+  const { values, tokens } = parseWords(words, flags, { name, allowPositionals: names.length > 0 });
   const isOpen = names.at(-1)?.endsWith('...') === true;
   const operands: string[] = [];
   let list: unknown;
@@ -212,8 +233,7 @@ export function asksForHelp(words: readonly string[]): boolean {
 function parseWords(
   words: readonly string[],
   flags: Flags,
-  allowPositionals: boolean,
-  see: string,
+  { name, allowPositionals }: { readonly name: string; readonly allowPositionals: boolean },
 ) {
   const options: NonNullable<ParseArgsConfig['options']> = flags;
   try {
@@ -221,12 +241,22 @@ function parseWords(
     return parseArgs({ args, options, strict: true, allowPositionals, tokens: true });
   } catch (error) {
     const [message = ''] = (error as Error).message.split(/\. |\.?\n/);
-    const unknown = /^Unknown option '--([^']+)'$/.exec(message)?.[1];
-    const known = unknown === undefined ? undefined : nearestName(unknown, Object.keys(flags));
-    const hint = known === undefined ? '' : `; did you mean --${known}?`;
+    const unknown = /^Unknown option '(--?)([^']+)'$/.exec(message);
     // The unexpected argument may be a password: never repeat it.
-    throw usageError(`${message.replace(/^(Unexpected argument) .*/, '$1')}${hint}; ${see}`);
+    const fault = message.replace(/^(Unexpected argument) .*/, '$1');
+    const text = unknown === null ? fault : unknownFlag(unknown, name, Object.keys(flags));
+    throw usageError(`${text}${text.endsWith('?') ? ' See' : '; see'} tokenwright ${name} --help`);
   }
+}
+
+function unknownFlag(
+  [, dashes = '', flag = '']: readonly string[],
+  name: string,
+  flags: readonly string[],
+): string {
+  const advice = adviceOn(dashes + flag);
+  const hint = advice === undefined ? flagHint(flag, flags) : `: ${advice}`;
+  return `${name} has no flag ${dashes}${flag}${hint}`;
 }
 
 /** Turns `--port -1` into `--port=-1`, so that the error says what a port must be. */

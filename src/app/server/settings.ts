@@ -25,7 +25,7 @@ import {
   TEXT,
   wholeNumber,
 } from '../terminal/kinds.ts';
-import { type HelpRow, helpRows } from '../terminal/layout.ts';
+import { type SettingRow, settingRows } from '../terminal/layout.ts';
 import { fileVariableOf, memberName, readConfig, secretIn, variableIn } from './setting-sources.ts';
 
 type Maker = (rest: string) => ForeignFormat;
@@ -102,8 +102,12 @@ function patternOf(source: string): RegExp {
 
 const MAX_STORE_WAIT_SECONDS = 3600;
 
+/** What settings are about, in the order of the help. */
+export const SETTING_GROUPS = ['network', 'storage', 'access', 'limits', 'operations'] as const;
+
 /** A setting of `serve`; some of them are settings of other commands, too. */
 interface Setting {
+  readonly group: (typeof SETTING_GROUPS)[number];
   /** With the name of its value. */
   readonly flag: `--${string}`;
   readonly variable: string;
@@ -118,11 +122,13 @@ interface Setting {
 
 const SETTINGS = {
   config: {
+    group: 'operations',
     flag: '--config FILE',
     variable: 'TOKENWRIGHT_CONFIG',
     help: 'a JSON object of these settings, by the names of their flags, such as {"port": 8787, "catalog": ["openapi.json"]}. Flags and variables win over it',
   },
   port: {
+    group: 'network',
     flag: '--port NUMBER',
     variable: 'PORT',
     kind: wholeNumber(0, 65_535),
@@ -130,12 +136,14 @@ const SETTINGS = {
     help: 'the port to listen on; default {default}',
   },
   host: {
+    group: 'network',
     flag: '--host NAME',
     variable: 'TOKENWRIGHT_HOST',
     default: '127.0.0.1',
     help: 'the name or address to listen on; default {default}',
   },
   data: {
+    group: 'storage',
     flag: '--data FOLDER',
     variable: 'TOKENWRIGHT_DATA',
     kind: FOLDER,
@@ -143,12 +151,14 @@ const SETTINGS = {
     help: 'the folder of keys and the SQLite file; default {default}',
   },
   store: {
+    group: 'storage',
     flag: '--store URL',
     variable: 'TOKENWRIGHT_STORE',
     isSecret: true,
     help: 'a database for the tokens: postgres://, mysql://, mariadb://, redis://, rediss:// or redis+cluster://host,host. A PostgreSQL or MySQL URL may end in ?prepare=false, for a pooler that loses prepared statements. A Redis URL may end in ?replicas=1, the replicas that must confirm a write. sqlite:FILE is another SQLite file',
   },
   storeWait: {
+    group: 'storage',
     flag: '--store-wait SECONDS',
     variable: 'TOKENWRIGHT_STORE_WAIT',
     kind: wholeNumber(0, MAX_STORE_WAIT_SECONDS),
@@ -156,11 +166,13 @@ const SETTINGS = {
     help: 'how long to retry at the start while the database cannot be reached, {values}; default {default}',
   },
   tables: {
+    group: 'storage',
     flag: '--tables NAME',
     variable: 'TOKENWRIGHT_TABLES',
     help: 'what the names of the tables begin with: NAME_tokens, NAME_usage and NAME_leases; for Redis, the key prefix',
   },
   usage: {
+    group: 'storage',
     flag: '--usage STATE',
     variable: 'TOKENWRIGHT_USAGE',
     kind: choice('on', 'off'),
@@ -168,11 +180,13 @@ const SETTINGS = {
     help: 'whether to record how often each token is used, and when last: {values}; default {default}. The counts are kept with the tokens; with SQLite, in usage.db of the same folder',
   },
   keys: {
+    group: 'storage',
     flag: '--keys FILE',
     variable: 'TOKENWRIGHT_KEYS',
     help: 'use this key file instead of keys.json of the data, which is made on the first start. Services on one store need the same keys',
   },
   catalog: {
+    group: 'access',
     flag: '--catalog FILE',
     variable: 'TOKENWRIGHT_CATALOG',
     kind: LIST,
@@ -187,6 +201,7 @@ const SETTINGS = {
     help: 'without --catalog: whether to answer calls of the example, such as GET /example/orders, to bearers of a token that allows them: {values}; default {default}',
   },
   granularity: {
+    group: 'access',
     flag: '--granularity WHICH',
     variable: 'TOKENWRIGHT_GRANULARITY',
     kind: choice('operation', 'prefix'),
@@ -194,6 +209,7 @@ const SETTINGS = {
     help: 'what each scope of an OpenAPI document covers: one operation, or, with prefix, all operations with the same path up to the first template. Default {default}',
   },
   accounts: {
+    group: 'access',
     flag: '--account USER:PASSWORD',
     variable: 'TOKENWRIGHT_ACCOUNTS',
     kind: ACCOUNTS,
@@ -202,24 +218,28 @@ const SETTINGS = {
     help: `who may call the service; repeatable. A password has at least ${MIN_PASSWORD_LENGTH} characters. Flags show in process lists: prefer the variable`,
   },
   accountFile: {
+    group: 'access',
     flag: '--account-file FILE',
     variable: 'TOKENWRIGHT_ACCOUNTS_FILE',
     help: 'a file with a line user:password for each account, or user:HASH with what hashPassword() made of the password; # begins a comment',
   },
   prefix: {
+    group: 'access',
     flag: '--prefix TEXT',
     variable: 'TOKENWRIGHT_PREFIX',
     default: 'tw',
     help: 'the beginning of every value; default {default}',
   },
   foreign: {
+    group: 'access',
     flag: '--foreign FORMAT',
     variable: 'TOKENWRIGHT_FOREIGN',
     kind: FORMATS,
     default: [],
-    help: 'values of other systems that are accepted as well, for tokens that tokenwright import has brought: {values}. Repeatable',
+    help: 'values of other systems that are accepted as well, for tokens that tokenwright token import has brought: {values}. Repeatable',
   },
   reveal: {
+    group: 'access',
     flag: '--reveal WHEN',
     variable: 'TOKENWRIGHT_REVEAL',
     kind: choice('once', 'always'),
@@ -227,13 +247,15 @@ const SETTINGS = {
     help: 'whether values can be shown again: {values}; default {default}',
   },
   maxStaleMs: {
+    group: 'limits',
     flag: '--max-stale-ms MS',
     variable: 'TOKENWRIGHT_MAX_STALE_MS',
     kind: wholeNumber(0, MAX_STALE_MS),
     default: 0,
-    help: 'how long verified tokens are cached, {values}; default {default}: not at all',
+    help: 'the maximum age of cached tokens in ms, {values}; default {default}: no cache',
   },
   introspection: {
+    group: 'access',
     flag: '--introspection USER:PASSWORD',
     variable: 'TOKENWRIGHT_INTROSPECTION',
     kind: ACCOUNTS,
@@ -242,6 +264,7 @@ const SETTINGS = {
     help: 'credentials for a resource server that calls /introspect (RFC 7662); repeatable. Prefer the variable',
   },
   revocation: {
+    group: 'access',
     flag: '--revocation',
     variable: 'TOKENWRIGHT_REVOCATION',
     kind: SWITCH,
@@ -249,6 +272,7 @@ const SETTINGS = {
     help: 'let bearers revoke their token at /revoke (RFC 7009)',
   },
   derivation: {
+    group: 'access',
     flag: '--derivation',
     variable: 'TOKENWRIGHT_DERIVATION',
     kind: SWITCH,
@@ -256,12 +280,14 @@ const SETTINGS = {
     help: 'let bearers derive narrower tokens from theirs at /token/derive',
   },
   gateway: {
+    group: 'network',
     flag: '--gateway KIND',
     variable: 'TOKENWRIGHT_GATEWAY',
     kind: choice('nginx', 'traefik', 'envoy'),
     help: 'let a gateway ask at /check whether to pass a request on: {values}. Needs --domain',
   },
   domains: {
+    group: 'network',
     flag: '--domain HOST',
     variable: 'TOKENWRIGHT_DOMAIN',
     kind: LIST,
@@ -269,6 +295,7 @@ const SETTINGS = {
     help: 'with --gateway: the host in the scopes. Repeatable; then the gateway has to name the host',
   },
   docs: {
+    group: 'operations',
     flag: '--docs',
     variable: 'TOKENWRIGHT_DOCS',
     kind: SWITCH,
@@ -276,6 +303,7 @@ const SETTINGS = {
     help: 'a reference page at /docs; needs the package swagger-ui-dist',
   },
   console: {
+    group: 'access',
     flag: '--console STATE',
     variable: 'TOKENWRIGHT_CONSOLE',
     kind: choice('on', 'off'),
@@ -283,6 +311,7 @@ const SETTINGS = {
     help: 'a page at /console, on which people sign in and manage the tokens of their account: {values}; default {default}',
   },
   pathTokens: {
+    group: 'access',
     flag: '--path-tokens WHICH',
     variable: 'TOKENWRIGHT_PATH_TOKENS',
     kind: choice('any', 'id-only'),
@@ -290,6 +319,7 @@ const SETTINGS = {
     help: 'how a path may name a token: any, or id-only, which refuses values there, since paths end up in logs',
   },
   trustProxy: {
+    group: 'network',
     flag: '--trust-proxy BLOCK',
     variable: 'TOKENWRIGHT_TRUST_PROXY',
     kind: LIST,
@@ -297,12 +327,14 @@ const SETTINGS = {
     help: 'behind proxies: the address or CIDR block of one, such as 10.0.0.0/8; repeatable. What they append to X-Forwarded-For, or to the header of --client-header, says where a call comes from',
   },
   clientHeader: {
+    group: 'network',
     flag: '--client-header NAME',
     variable: 'TOKENWRIGHT_CLIENT_HEADER',
     kind: HEADER,
     help: 'behind a proxy: the header in which it names the client, such as X-Real-IP. Without --trust-proxy, the header is trusted from any sender. Without both, all callers of a proxy count as one when passwords are wrong, and /check refuses tokens that are restricted to certain addresses',
   },
   maxTtl: {
+    group: 'limits',
     flag: '--max-ttl TIME',
     variable: 'TOKENWRIGHT_MAX_TTL',
     kind: LIFETIME,
@@ -310,12 +342,14 @@ const SETTINGS = {
     help: 'how long a token may live, such as 90d, 12h or a number of seconds: {values}. Tokens that exist keep their expiry. Default 365d',
   },
   defaultTtl: {
+    group: 'limits',
     flag: '--default-ttl TIME',
     variable: 'TOKENWRIGHT_DEFAULT_TTL',
     kind: LIFETIME,
     help: 'how long a token lives if its caller does not say; default: the value of --max-ttl',
   },
   maxTokens: {
+    group: 'limits',
     flag: '--max-tokens NUMBER',
     variable: 'TOKENWRIGHT_MAX_TOKENS',
     kind: wholeNumber(1, MAX_TOKENS_PER_ACCOUNT),
@@ -323,12 +357,14 @@ const SETTINGS = {
     help: 'how many active or suspended tokens an account may have, {values}; default {default}',
   },
   maxEnded: {
+    group: 'limits',
     flag: '--max-ended NUMBER',
     variable: 'TOKENWRIGHT_MAX_ENDED',
     kind: wholeNumber(1, MAX_ENDED_PER_ACCOUNT),
     help: 'how many expired or revoked tokens of an account are kept, {values}; beyond it the oldest are removed early; default: ten times --max-tokens',
   },
   maxDerived: {
+    group: 'limits',
     flag: '--max-derived NUMBER',
     variable: 'TOKENWRIGHT_MAX_DERIVED',
     kind: wholeNumber(1, MAX_DERIVED_PER_ROOT),
@@ -336,6 +372,7 @@ const SETTINGS = {
     help: 'how many active or suspended tokens may be derived from one, {values}; default {default}',
   },
   maxScopes: {
+    group: 'limits',
     flag: '--max-scopes NUMBER',
     variable: 'TOKENWRIGHT_MAX_SCOPES',
     kind: wholeNumber(1, MAX_SCOPES),
@@ -343,6 +380,7 @@ const SETTINGS = {
     help: 'how many scopes a token may have, {values}; default {default}',
   },
   purgeAfter: {
+    group: 'storage',
     flag: '--purge-after DAYS',
     variable: 'TOKENWRIGHT_PURGE_AFTER',
     kind: KEPT_DAYS,
@@ -350,6 +388,7 @@ const SETTINGS = {
     help: 'remove records of tokens that expired or were revoked so long ago, in the background: {values}; default {default}',
   },
   metrics: {
+    group: 'operations',
     flag: '--metrics',
     variable: 'TOKENWRIGHT_METRICS',
     kind: SWITCH,
@@ -357,12 +396,14 @@ const SETTINGS = {
     help: 'metrics for Prometheus at /metrics, open to everybody; needs the package prom-client',
   },
   metricsPort: {
+    group: 'operations',
     flag: '--metrics-port [HOST:]PORT',
     variable: 'TOKENWRIGHT_METRICS_PORT',
     kind: PLACE,
     help: 'serve the metrics on a separate port, so that callers cannot reach them. Without a host, on the one of --host',
   },
   log: {
+    group: 'operations',
     flag: '--log FORM',
     variable: 'TOKENWRIGHT_LOG',
     kind: choice('text', 'json', 'off'),
@@ -370,11 +411,13 @@ const SETTINGS = {
     help: 'the format of the log: {values}. json writes one object per line to standard output, also for each request. off writes nothing after the start. Default {default}',
   },
   audit: {
+    group: 'operations',
     flag: '--audit FILE',
     variable: 'TOKENWRIGHT_AUDIT',
     help: 'write sign-ins, shown values and changes to this file, one JSON object per line; - is standard output',
   },
   acceptLegacyBody: {
+    group: 'operations',
     flag: '--accept-legacy-body',
     variable: 'TOKENWRIGHT_ACCEPT_LEGACY_BODY',
     kind: SWITCH,
@@ -413,12 +456,28 @@ export type StoreSettings = Pick<ServeSettings, (typeof STORE_SETTINGS)[number]>
 export type Granularity = ServeSettings['granularity'];
 
 /** All settings of `serve`, in the order of its help. */
-export const SERVE_SETTINGS = Object.keys(SETTINGS) as readonly SettingName[];
+export const SERVE_SETTINGS: readonly SettingName[] = SETTING_GROUPS.flatMap(settingsIn);
+
+/** The settings of a group. */
+export function settingsIn(group: Setting['group']): SettingName[] {
+  const names = Object.keys(SETTINGS) as SettingName[];
+  return names.filter((name) => SETTINGS[name].group === group);
+}
 
 /** The flags of `serve`, for `parseArgs`. */
 export const SERVE_FLAGS: Readonly<Record<string, Kind<unknown>['flag']>> = Object.fromEntries(
   Object.values<Setting>(SETTINGS).map((each) => [flagOf(each), (each.kind ?? TEXT).flag]),
 );
+
+/** The values of the flags of `serve`: what each is called, such as `FILE`, and all that it can be. */
+export const SERVE_VALUES: ReadonlyMap<string, Pick<Kind<unknown>, 'choices'> & { value: string }> =
+  new Map(
+    Object.values<Setting>(SETTINGS).map((each) => {
+      const value = each.flag.replace(/^\S+ ?/, '');
+      const choices = each.kind?.choices;
+      return [flagOf(each), { value, ...(choices !== undefined && { choices }) }];
+    }),
+  );
 
 interface OtherVariable {
   readonly help: string;
@@ -441,11 +500,11 @@ export const OTHER_VARIABLES = {
     isSecret: true,
   },
   TOKENWRIGHT_COPY_FROM: {
-    help: 'the store that tokenwright copy reads, as --from',
+    help: 'the store that tokenwright store copy reads, as --from',
     isSecret: true,
   },
   TOKENWRIGHT_COPY_TO: {
-    help: 'the store that tokenwright copy writes, as --to',
+    help: 'the store that tokenwright store copy writes, as --to',
     isSecret: true,
   },
   TOKENWRIGHT_TOKEN: {
@@ -572,16 +631,16 @@ function flagOf({ flag }: Setting): string {
   return flag.slice(2).replace(/ .*/, '');
 }
 
-/** Describes all settings and their variables. */
+/** Describes all settings and their variables, group by group. */
 export function settingsHelp(): string {
-  return helpRows(
-    SERVE_SETTINGS.map((name) => settingRow(name)),
-    20,
-  );
+  return SETTING_GROUPS.map((group) => {
+    const title = `${group[0]?.toUpperCase()}${group.slice(1)}`;
+    return `${title}\n${settingRows(settingsIn(group).map((name) => settingRow(name)))}`;
+  }).join('\n\n');
 }
 
 /** Describes a setting, in the words of `serve` or in `text`. */
-export function settingRow(name: SettingName, text?: string): HelpRow {
+export function settingRow(name: SettingName, text?: string): SettingRow {
   const { flag, variable, form, help } = settingFacts(name, text);
   return { label: flag, text: help, variable: variable + form };
 }

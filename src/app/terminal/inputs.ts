@@ -20,13 +20,19 @@ export async function readScopes(text: string, name: string): Promise<Scope[]> {
   if (text === '-') {
     return parseMembers(parseStandardInput(await standardInput()), 'standard input');
   }
-  // A scope has a colon, and few paths have one: `./a:b.json` and `C:\\a.json`.
-  const isPath = !text.includes(':') || /^(?:\.{0,2}\/|[A-Za-z]:[\\/])/.test(text);
-  if (!isPath) {
+  if (isWrittenList(text)) {
     const members = text.split(',').map((scope) => scope.trim());
     return parseMembers(members, name);
   }
   return parseMembers(readListFile(text, name), text);
+}
+
+/**
+ * Whether a text is scopes rather than a path. A scope has a colon, and few paths have one: `./a:b.json`
+ * and `C:\\a.json`.
+ */
+export function isWrittenList(text: string): boolean {
+  return text.includes(':') && !/^(?:\.{0,2}\/|[A-Za-z]:[\\/])/.test(text);
 }
 
 function readListFile(path: string, name: string): unknown {

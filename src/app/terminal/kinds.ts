@@ -16,6 +16,8 @@ export interface Kind<Value> {
   readonly flag: { readonly type: 'string' | 'boolean'; readonly multiple?: boolean };
   /** The values that are allowed, in words. */
   readonly values?: string;
+  /** The values that are allowed, if they can be listed. */
+  readonly choices?: readonly string[];
   /** A default as it is written in a flag. @default its text */
   readonly written?: (value: unknown) => string;
   /**
@@ -192,11 +194,11 @@ export function refuseRepeated(accounts: readonly FixedAccount[], name: string):
 
 export function choice<const Choices extends readonly string[]>(
   ...choices: Choices
-): Kind<Choices[number]> {
+): Kind<Choices[number]> & { readonly choices: Choices } {
   const [only] = choices;
   const values =
     choices.length === 1 ? `${only}` : `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`;
-  return { ...kindOf(values, (text) => choices.find((each) => each === text)), values };
+  return { ...kindOf(values, (text) => choices.find((each) => each === text)), values, choices };
 }
 
 export function wholeNumber(min: number, max: number): Kind<number> {

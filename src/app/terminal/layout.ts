@@ -21,8 +21,12 @@ export interface HelpRow {
   /** `--port NUMBER`. */
   readonly label: string;
   readonly text: string;
-  /** The variable that does the same. */
-  readonly variable?: string;
+}
+
+/** A flag that has a variable. */
+export interface SettingRow extends HelpRow {
+  /** Empty if there is none. */
+  readonly variable: string;
 }
 
 /** Draws a table with titles. On a terminal, lines that are too wide for it are cut off. */
@@ -66,20 +70,28 @@ export function listFindings(findings: readonly Finding[]): string {
   return columns(rows);
 }
 
-/** Draws labels in one column, wrapped texts beside them, and variables at the right edge. */
+/** Draws labels in one column, and wrapped texts beside them. */
 export function helpRows(rows: readonly HelpRow[], width: number): string {
   return rows
-    .flatMap(({ label, text, variable = '' }) => {
+    .flatMap(({ label, text }) => {
       const texts = wrap(text.replaceAll('\n', ' '), LINE_WIDTH - width - 4);
-      const lines = labeled(label, label.length > width ? ['', ...texts] : texts).map(
-        ([start, line]) => `  ${start.padEnd(width)}  ${line}`.trimEnd(),
+      return labeled(label, label.length > width ? ['', ...texts] : texts).map(([start, line]) =>
+        `  ${start.padEnd(width)}  ${line}`.trimEnd(),
       );
-      const last = lines.pop() ?? '';
-      const start = LINE_WIDTH - variable.length;
-      if (variable === '') return [...lines, last];
-      if (last.length + 2 > start) return [...lines, last, variable.padStart(LINE_WIDTH)];
-      return [...lines, last.padEnd(start) + variable];
     })
+    .join('\n');
+}
+
+/** The width of the longest flag of a setting. */
+const FLAG_WIDTH = 29;
+
+/** Draws flags in one column, their variables beside them, and the texts below. */
+export function settingRows(rows: readonly SettingRow[]): string {
+  return rows
+    .flatMap(({ label, text, variable }) => [
+      `  ${label.padEnd(FLAG_WIDTH)}  ${variable}`.trimEnd(),
+      ...wrap(text, LINE_WIDTH - 6).map((line) => `      ${line}`),
+    ])
     .join('\n');
 }
 

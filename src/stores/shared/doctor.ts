@@ -54,7 +54,7 @@ export const MAX_OVERDUE = 1001;
 /** A service purges every few hours, and keeps a count for an hour after its end. */
 const OVERDUE_MS = 86_400_000;
 
-const CURE = 'run tokenwright migrate, or call migrate()';
+const CURE = 'run tokenwright store migrate, or call migrate()';
 
 /** What is at risk if the table of a part is missing, old, newer than this code or not whole. */
 const RISKS = {
@@ -101,7 +101,7 @@ function checksOf(part: keyof typeof RISKS): readonly Check<PartFacts>[] {
       code: `${part}_differ`,
       isFound: ({ missing }) => missing.length > 0,
       message: ({ missing }) =>
-        `${risk.differs}: it lacks ${missing.join(', ')}; add them as in migrationSql(), which tokenwright migrate --print shows`,
+        `${risk.differs}: it lacks ${missing.join(', ')}; add them as in migrationSql(), which tokenwright store migrate --print shows`,
     },
     {
       code: `${part}_not_purged`,

@@ -73,12 +73,12 @@ describe.skipIf(installed.length === 0).each(installed)(
       const refused = await run(['serve', '--port', '0', ...settingsOf(data, first.url)]);
       expect(refused).toMatchObject({ code: 1, stdout: '' });
       expect(refused.stderr).toContain(
-        'an administrator runs the SQL that tokenwright migrate --print',
+        'an administrator runs the SQL that tokenwright store migrate --print',
       );
-      expect(await run(['migrate', '--store', first.url])).toEqual(refused);
+      expect(await run(['store', 'migrate', '--store', first.url])).toEqual(refused);
       expect(await findingsOf(first)).toContain('schema_missing');
 
-      expect(await run(['migrate', '--store', first.adminUrl])).toMatchObject({ code: 0 });
+      expect(await run(['store', 'migrate', '--store', first.adminUrl])).toMatchObject({ code: 0 });
       await grant(engine, first);
       expect(await findingsOf(first)).not.toContain('schema_missing');
       const service = await serve(settingsOf(data, first.url));
@@ -121,7 +121,7 @@ describe('the first day on SQLite', TIMEOUT, () => {
     expect(await service.stop()).toMatchObject({ code: 0 });
 
     const backup = join(newFolder(), 'monday');
-    expect(await run(['backup', backup, '--data', data])).toMatchObject({ code: 0 });
+    expect(await run(['store', 'backup', backup, '--data', data])).toMatchObject({ code: 0 });
     cpSync(backup, elsewhere, { recursive: true });
     copyFileSync(join(data, 'keys.json'), join(elsewhere, 'keys.json'));
     const restored = await serve(settingsOf(elsewhere));
@@ -154,7 +154,7 @@ function grant(engine: SqlEngine, { name, adminUrl }: Database): Promise<void> {
 }
 
 async function findingsOf({ url }: Database): Promise<string[]> {
-  const { stdout } = await run(['doctor', '--json', '--store', url]);
+  const { stdout } = await run(['store', 'doctor', '--json', '--store', url]);
   return JSON.parse(stdout).findings.map(({ code }: { code: string }) => code);
 }
 

@@ -16,24 +16,6 @@ function newData(): string {
   return data;
 }
 
-describe('an invalid command line', () => {
-  it.each<[words: string[], message: string]>([
-    [['--port', '9008'], 'a command must come before the flags; did you mean tokenwright serve?'],
-    [['--port=9008'], 'did you mean tokenwright serve?'],
-    [['--constructor'], 'this command is not known'],
-    [['token', 'show', 'x'], 'a command is required after token (did you mean get?)'],
-    [['token', 'rm', 'x'], '(did you mean revoke?)'],
-    [['keys', 'rm', 'x'], 'a command is required after keys: '],
-    [['token', 'list', '--all'], "Unknown option '--all'; see tokenwright token list --help"],
-    [['token', 'list', '--urll', 'x'], 'did you mean --url?'],
-  ])('with %j is refused: %s', async (words, message) => {
-    const { stderr, code } = await run(words);
-
-    expect(stderr).toContain(message);
-    expect(code).toBe(2);
-  });
-});
-
 describe('an invalid setting of serve', () => {
   it.each<[what: string, make: (data: string) => string[], message: string]>([
     [

@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { onTestFinished, vi } from 'vitest';
 import type { Command, Part } from '../../../src/app/cli/command.ts';
 import { CATALOG_COMMANDS } from '../../../src/app/cli/commands/catalog.ts';
+import { LIST_COMMANDS } from '../../../src/app/cli/commands/catalog-lists.ts';
 import { COMMANDS as EVERY_COMMAND } from '../../../src/app/cli/commands/index.ts';
-import { SCOPES_COMMANDS } from '../../../src/app/cli/commands/scopes.ts';
 import { SERVE } from '../../../src/app/cli/commands/serve.ts';
 import { loadKeys } from '../../../src/app/server/files/key-file.ts';
 import { describeError } from '../../../src/app/terminal/error-message.ts';
@@ -140,8 +140,8 @@ export async function runInShell(line: string, ...args: readonly string[]): Prom
   return outputOf(spawn('bash', ['-c', script, 'bash', ...args], { env })).ended;
 }
 
-/** The commands for scopes and catalogs, which only read and print. */
-export const COMMANDS: readonly Command[] = [...SCOPES_COMMANDS, ...CATALOG_COMMANDS];
+/** The commands for catalogs and lists of scopes, which only read and print. */
+export const COMMANDS: readonly Command[] = [...CATALOG_COMMANDS, ...LIST_COMMANDS];
 
 /** All commands except serve, which runs until it is stopped. */
 export const ALL_COMMANDS: readonly Command[] = EVERY_COMMAND.filter(

@@ -110,9 +110,9 @@ it('a token is issued, used in another process, listed, narrowed, suspended, rot
   await fourth.stop();
 
   transcript.remark('reviewed: only what the flag asks for');
-  const review = await run(['review', '--data', data, '--expiring-within-days', '100']);
+  const review = await run(['token', 'review', '--data', data, '--expiring-within-days', '100']);
   transcript.add(
-    `tokenwright review --data ${data} --expiring-within-days 100; echo "exit code $?"`,
+    `tokenwright token review --data ${data} --expiring-within-days 100; echo "exit code $?"`,
     `${review.stdout}${review.stderr}exit code ${review.code}`,
   );
   expect(review.code).toBe(3);

@@ -122,7 +122,7 @@ describe('serve --check', () => {
     const [data, folder] = [newFolder(), newFolder()];
     await (await serve(['--data', data, ...ACCOUNT])).stop();
     const backup = join(folder, 'b');
-    await run(['backup', backup, '--data', data]);
+    await run(['store', 'backup', backup, '--data', data]);
     cpSync(join(data, 'keys.json'), join(backup, 'keys.json'));
     const before = readdirSync(backup);
 
@@ -172,9 +172,9 @@ describe.skipIf(sqlEngines.length === 0).each(sqlEngines)('serve --check on %s',
 
     expect(before).toMatchObject({ code: 1, stdout: '' });
     expect(before.stderr).toContain(`${target.name}: no token can be read or written`);
-    expect(before.stderr).toContain('run tokenwright migrate');
+    expect(before.stderr).toContain('run tokenwright store migrate');
     expect(await missing()).toBe(true);
-    await run(['migrate', ...flags]);
+    await run(['store', 'migrate', ...flags]);
     expect(await checked()).toMatchObject({
       code: 0,
       stdout: expect.stringContaining(target.name),

@@ -138,7 +138,7 @@ describe.skipIf(sqlEngines.length === 0).each(sqlEngines)('serve on %s', (engine
 
   it('works on a table that was created with the SQL from migrate --print', async () => {
     const { flags } = newStore(engine);
-    const { stdout } = await run(['migrate', ...flags, '--print']);
+    const { stdout } = await run(['store', 'migrate', ...flags, '--print']);
     await runSql(engine, stdout);
     const service = await serve(['--data', newFolder(), ...flags, ...ACCOUNT, ...catalog()]);
 

@@ -115,6 +115,8 @@ describe('serve', () => {
 
     expect(await accepted(service, value, 6)).toBe(3);
     expect((await service.stop()).stderr).not.toContain('limit');
-    expect(await outcomeOf(['migrate', ...flags])).toMatchObject({ json: { changed: false } });
+    expect(await outcomeOf(['store', 'migrate', ...flags])).toMatchObject({
+      json: { changed: false },
+    });
   });
 });

@@ -88,14 +88,14 @@ it('keys of better-auth keep working for their bearers after an import', {
   for (const { key } of Object.values(keys)) expect(rows).not.toContain(key);
 
   transcript.remark('a new store, and what the permissions mean as scopes');
-  await shell('tokenwright migrate');
+  await shell('tokenwright store migrate');
   await shell('tokenwright keys new');
   const map = JSON.stringify({ 'orders:read': [READ], 'orders:write': [WRITE] });
   writeFileSync(join(folder, 'permissions.json'), map);
   await shell('cat permissions.json');
 
   transcript.remark('rehearse: a key without permissions needs a decision');
-  const importing = 'tokenwright import --format better-auth --map permissions.json';
+  const importing = 'tokenwright token import --format better-auth --map permissions.json';
   const trial = await shell(`${importing} --dry-run < keys.jsonl`);
   expect(trial).toMatchObject({ code: 3 });
   expect(trial.stdout).toContain('would import 3 of 5 rows');

@@ -174,11 +174,11 @@ describe('the file of --config', () => {
     const data = newFolder();
     const TOKENWRIGHT_CONFIG = fileWith(JSON.stringify({ data }));
 
-    const made = await run(['migrate'], { TOKENWRIGHT_CONFIG });
+    const made = await run(['store', 'migrate'], { TOKENWRIGHT_CONFIG });
 
     expect(made.stdout).toContain(`SQLite in ${join(data, 'tokens.db')}: the file was created`);
-    expect((await run(['doctor', '--config', TOKENWRIGHT_CONFIG])).code).toBe(0);
-    expect((await run(['doctor'], { TOKENWRIGHT_CONFIG: '' })).code).toBe(1);
+    expect((await run(['store', 'doctor', '--config', TOKENWRIGHT_CONFIG])).code).toBe(0);
+    expect((await run(['store', 'doctor'], { TOKENWRIGHT_CONFIG: '' })).code).toBe(1);
   });
 
   it.each(ALL_COMMANDS.filter(({ help }) => /^ *--(?:store|data) /m.test(help)))(

@@ -274,20 +274,20 @@ describe('the commands on a store', () => {
   it('list tokens even if the usage file is damaged, and doctor reports it', async () => {
     const { data, id, as } = await usedTwice();
     const file = join(data, 'usage.db');
-    expect((await run(['doctor', '--data', data])).code).toBe(0);
+    expect((await run(['store', 'doctor', '--data', data])).code).toBe(0);
     writeFileSync(file, 'no database '.repeat(1000));
 
     const listed = await run(['token', 'list', ...as]);
     expect(listed).toMatchObject({ code: 0, stdout: expect.stringContaining(id) });
     expect(listed.stderr).toContain(`the uses of tokens cannot be read: SQLite in ${file}`);
-    const examined = await run(['doctor', '--data', data]);
+    const examined = await run(['store', 'doctor', '--data', data]);
     expect(examined.code).toBe(3);
     expect(examined.stdout).toMatch(/^usage_unusable /);
   });
 
   it('find counts of removed tokens with doctor --full, and remove them with purge', async () => {
     const { data, id } = await usedTwice();
-    const doctor = (...flags: string[]) => outcomeOf(['doctor', '--data', data, ...flags]);
+    const doctor = (...flags: string[]) => outcomeOf(['store', 'doctor', '--data', data, ...flags]);
     expect((await doctor('--full')).json.findings).toEqual([]);
     const tokens = new DatabaseSync(join(data, 'tokens.db'));
     tokens.exec('DELETE FROM tokens');
@@ -300,7 +300,15 @@ describe('the commands on a store', () => {
         message: expect.stringMatching(/^1 removed token still has counts/),
       },
     ]);
-    const purged = await outcomeOf(['purge', '--data', data, '--older-than', '90d', '--yes']);
+    const purged = await outcomeOf([
+      'store',
+      'purge',
+      '--data',
+      data,
+      '--older-than',
+      '90d',
+      '--yes',
+    ]);
     expect(purged.json).toMatchObject({ purged: 0, forgotten: 1 });
     expect(purged.notes).toMatch(/also removed the counts of 1 token that was gone before/);
     expect((await doctor('--full')).json.findings).toEqual([]);
@@ -312,7 +320,15 @@ describe('the commands on a store', () => {
   it('keep the counts of existing tokens when they purge', async () => {
     const { data, id } = await usedTwice();
 
-    const purged = await outcomeOf(['purge', '--data', data, '--older-than', '90d', '--yes']);
+    const purged = await outcomeOf([
+      'store',
+      'purge',
+      '--data',
+      data,
+      '--older-than',
+      '90d',
+      '--yes',
+    ]);
 
     expect(purged.json).toMatchObject({ purged: 0, forgotten: 0 });
     const store = SqliteTokenStore.open(data);
@@ -322,28 +338,28 @@ describe('the commands on a store', () => {
 
   it.each(engines)('find and remove counts of removed tokens in %s', async (engine) => {
     const { flags } = newStore(engine);
-    await run(['migrate', ...flags]);
+    await run(['store', 'migrate', ...flags]);
     const target = storeTarget({ store: flags[1], tables: flags[3], data: '' });
     await withStore(target, async ({ store }) => {
       await store.usage.add([{ id: 'x'.repeat(22) as TokenId, refusals: 3 }]);
     });
 
     const codes = async () => {
-      const { findings } = (await outcomeOf(['doctor', ...flags, '--full'])).json;
+      const { findings } = (await outcomeOf(['store', 'doctor', ...flags, '--full'])).json;
       return (findings as { code: string }[]).map(({ code }) => code);
     };
     expect(await codes()).toContain('usage_left_over');
-    const purged = await outcomeOf(['purge', ...flags, '--older-than', '90d', '--yes']);
+    const purged = await outcomeOf(['store', 'purge', ...flags, '--older-than', '90d', '--yes']);
     expect(purged.json).toMatchObject({ purged: 0, forgotten: 1 });
     expect(await codes()).not.toContain('usage_left_over');
   });
 
   it('create the usage file with migrate, unless usage is off', async () => {
     const [data, off] = [newFolder(), newFolder()];
-    const made = await outcomeOf(['migrate', '--data', data]);
-    const again = await outcomeOf(['migrate', '--data', data]);
+    const made = await outcomeOf(['store', 'migrate', '--data', data]);
+    const again = await outcomeOf(['store', 'migrate', '--data', data]);
     vi.stubEnv('TOKENWRIGHT_USAGE', 'off');
-    const without = await outcomeOf(['migrate', '--data', off]);
+    const without = await outcomeOf(['store', 'migrate', '--data', off]);
 
     const [tokens, usage] = ['tokens.db', 'usage.db'].map(
       (name) => `SQLite in ${join(data, name)}`,

@@ -112,16 +112,15 @@ export class TokenClient {
     return this.#connection.name;
   }
 
-  async issue({ ttlSeconds, ...rest }: NewToken): Promise<WireToken> {
-    const call = { body: { ...rest, ttl: ttlSeconds } };
-    return this.#made(await this.#call('POST /token', call));
+  async issue(token: NewToken): Promise<WireToken> {
+    return this.#made(await this.#call('POST /token', { body: bodyOf(token) }));
   }
 
   /** Makes a token from the one of a value. */
-  async derive(value: string, { ttlSeconds, ...rest }: NewToken): Promise<WireToken> {
+  async derive(value: string, token: NewToken): Promise<WireToken> {
     // A header cannot have other characters, and no value has any.
     if (!/^[\x21-\x7e]+$/.test(value)) throw new ApiError('invalid_token', '');
-    const call = { bearer: value, body: { ...rest, ttl: ttlSeconds } };
+    const call = { bearer: value, body: bodyOf(token) };
     return this.#made(await this.#call('POST /token/derive', call));
   }
 
@@ -270,6 +269,11 @@ export class TokenClient {
   #unbelievable(): Error {
     return this.#connection.toError(unreachable(200));
   }
+}
+
+/** A create body takes a date-time, and no number: older services took that for a lifetime. */
+function bodyOf({ ttlSeconds, expiresAt, ...rest }: NewToken): Call['body'] {
+  return { ...rest, ttl: ttlSeconds, expire: expiresAt?.toISOString() };
 }
 
 function shownIn({ data: [token] }: Answers['OneToken']): WireToken {

@@ -7,6 +7,7 @@ import {
   STORE_SETTINGS,
 } from '../../server/settings.ts';
 import { inputError, usageError } from '../../terminal/errors.ts';
+import { askPassword } from '../password.ts';
 import type { TokenClient } from './client.ts';
 import { type AccountFlags, LOCAL_FLAGS } from './flags.ts';
 import type { Login } from './remote.ts';
@@ -39,9 +40,8 @@ export async function withClient<Result>(
   const url = serviceUrl(flags);
   if (url !== undefined) {
     const { remoteClient } = await import('./remote.ts');
-    return use(remoteClient(url, isByValue ? undefined : readLogin(flags)));
+    return use(remoteClient(url, isByValue ? undefined : await readLogin(flags)));
   }
-  if (flags.user !== undefined) throw usageError('--user needs --url; for a store: --account');
   const settings = readSettings([...STORE_SETTINGS, ...SERVICE_SETTINGS, 'keys', 'usage'], flags);
   const { account } = flags;
   if (account === undefined && isNeeded) {
@@ -53,8 +53,19 @@ export async function withClient<Result>(
   return withLocalClient({ ...settings, catalog, account, showsUse }, use);
 }
 
-/** Finds the URL of the service. A flag for a store wins over the variable of a service. */
-function serviceUrl(flags: AccountFlags): string | undefined {
+/**
+ * Finds the URL of the service. A flag for a store wins over the variable of a service.
+ *
+ * @returns `undefined` for a store
+ * @throws {CliError} when the flags select both, or an account of neither
+ */
+export function serviceUrl(flags: AccountFlags): string | undefined {
+  const url = selectedUrl(flags);
+  if (url !== undefined || flags.user === undefined) return url;
+  throw usageError('--user needs --url; for a store: --account');
+}
+
+function selectedUrl(flags: AccountFlags): string | undefined {
   const local = LOCAL_FLAGS.find((name) => flags[name] !== undefined);
   if (flags.url !== undefined && local !== undefined) {
     throw usageError(`--${local} is for a store, and has no meaning with --url`);
@@ -67,19 +78,14 @@ function serviceUrl(flags: AccountFlags): string | undefined {
   );
 }
 
-function readLogin(flags: AccountFlags): Login {
-  return { user: readUser(flags), password: readPassword() };
+async function readLogin(flags: AccountFlags): Promise<Login> {
+  const user = readUser(flags);
+  return { user, password: readVariable('TOKENWRIGHT_PASSWORD') ?? (await askPassword(user)) };
 }
 
 function readUser({ user = readVariable('TOKENWRIGHT_USER') }: AccountFlags): string {
   if (user !== undefined && /^[^:\p{Cc}]+$/u.test(user)) return user;
   throw usageError('--user (TOKENWRIGHT_USER) is required with --url: a name without ":"');
-}
-
-function readPassword(): string {
-  const password = readVariable('TOKENWRIGHT_PASSWORD');
-  if (password !== undefined) return password;
-  throw usageError('TOKENWRIGHT_PASSWORD must hold the password: it has no flag');
 }
 
 async function catalogOf(

@@ -1,5 +1,5 @@
 import { settingRow } from '../../server/settings.ts';
-import { type HelpRow, helpRows } from '../../terminal/layout.ts';
+import { type SettingRow, settingRows } from '../../terminal/layout.ts';
 import type { Given } from '../command.ts';
 
 const TEXT = { type: 'string' } as const;
@@ -48,10 +48,10 @@ export const LOCAL_FLAGS = Object.keys(ALL_FLAGS).filter(
   (name) => !(name in REMOTE_FLAGS),
 ) as readonly (keyof AccountFlags)[];
 
-const WHERE = 'Where the tokens are: in a running service, or in a store          (environment)';
+const WHERE = 'Where the tokens are: in a service or in a store  (each flag with its variable)';
 const URL_ROW = row('--url URL', 'a service, such as http://127.0.0.1:8787', 'TOKENWRIGHT_URL');
 
-const STORE_HELP = rows([
+const STORE_HELP = settingRows([
   settingRow('config', 'the file of settings of serve'),
   settingRow('store', 'the database, or sqlite:FILE'),
   settingRow('tables', 'the beginning of the names of its tables'),
@@ -66,12 +66,12 @@ const STORE_HELP = rows([
 
 /** Explains {@link CLIENT_FLAGS}. */
 export const CLIENT_HELP = `${WHERE}
-${rows([
+${settingRows([
   URL_ROW,
   row('--user NAME', 'its account', 'TOKENWRIGHT_USER'),
   row(
     '',
-    'The password has no flag, because flags are visible in process lists',
+    'the password, which a terminal asks for. It has no flag, because flags are visible in process lists',
     'TOKENWRIGHT_PASSWORD',
   ),
 ])}
@@ -80,16 +80,16 @@ ${STORE_HELP}`;
 
 /** Explains {@link BEARER_FLAGS}. */
 export const BEARER_HELP = `${WHERE}
-${rows([URL_ROW])}
+${settingRows([URL_ROW])}
 or
 ${STORE_HELP}`;
 
 /** Explains {@link ACCOUNT_FLAGS}. */
 export const ACCOUNT_HELP = `${CLIENT_HELP}
-${rows([row('--account NAME', 'whose tokens; with --url, always those of --user')])}`;
+${settingRows([row('--account NAME', 'whose tokens; with --url, always those of --user')])}`;
 
 /** Explains {@link ROUTE_FLAGS}. */
-export const ROUTE_HELP = rows([
+export const ROUTE_HELP = settingRows([
   settingRow('catalog', 'the scopes that exist; repeatable'),
   settingRow('granularity', 'one scope for each {values} of an OpenAPI document'),
 ]);
@@ -97,7 +97,7 @@ export const ROUTE_HELP = rows([
 /** Explains {@link CATALOG_FLAGS}. */
 export const GRANT_HELP = `With a store, give the same flags as to serve:
 ${ROUTE_HELP}
-${rows([
+${settingRows([
   row(
     '--patterns',
     'without --catalog: accept wildcards in scopes, like a service without a catalog; otherwise they are refused',
@@ -105,17 +105,13 @@ ${rows([
 ])}`;
 
 /** Explains {@link REVEAL_FLAGS}. */
-export const REVEAL_HELP = rows([
+export const REVEAL_HELP = settingRows([
   settingRow(
     'reveal',
     'whether the value can be shown again: {values}; default {default}, as for serve',
   ),
 ]);
 
-function rows(lines: readonly HelpRow[]): string {
-  return helpRows(lines, 19);
-}
-
-function row(label: string, text: string, variable = ''): HelpRow {
+function row(label: string, text: string, variable = ''): SettingRow {
   return { label, text, variable };
 }

@@ -70,7 +70,7 @@ function sendTo(base: string, login: Login | undefined): Send {
 /** How a service answers that was started without an option that the call needs. */
 function refusalOf(path: string, { status, headers }: Response): string | undefined {
   if (path === '/introspect' && status === 404) {
-    return 'answers no introspection: run it with --introspection, or verify in its --store';
+    return 'does not answer /introspect: start it with serve --introspection USER:PASSWORD and give these as --user and TOKENWRIGHT_PASSWORD, or verify in its store, with --data or --store';
   }
   if (path === '/introspect' && status === 401) {
     return 'refuses with 401: to verify, the credentials must be those of --introspection, not those of an account';
@@ -78,7 +78,7 @@ function refusalOf(path: string, { status, headers }: Response): string | undefi
   // A service without --derivation takes `derive` for the id of a token, and asks for a password.
   const challenge = headers.get('www-authenticate') ?? '';
   return path === '/token/derive' && status === 401 && !challenge.startsWith('Bearer')
-    ? 'derives no tokens: run it with --derivation, or derive in its --store'
+    ? 'derives no tokens: start it with serve --derivation, or derive in its store, with --data or --store'
     : undefined;
 }
 

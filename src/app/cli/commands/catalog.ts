@@ -1,7 +1,7 @@
 import type { OpenApiEntry, TokenScopes } from '../../../openapi/index.ts';
 import { type CatalogDiff, catalogDiff, type OpenApiReading } from '../../../openapi/index.ts';
 import { isSegment, readHost } from '../../../scope/grammar.ts';
-import type { ScopeCatalog } from '../../../scope/index.ts';
+import { type ScopeCatalog, ScopeSet } from '../../../scope/index.ts';
 import { count } from '../../../text/wording.ts';
 import {
   isFolder,
@@ -11,7 +11,7 @@ import {
 } from '../../server/files/catalog-files.ts';
 import { readSettings } from '../../server/settings.ts';
 import { usageError } from '../../terminal/errors.ts';
-import { asInput, readTokens } from '../../terminal/inputs.ts';
+import { asInput, isWrittenList, readScopes, readTokens } from '../../terminal/inputs.ts';
 import { columns, diffLines, indent, jsonText, labeled, printable } from '../../terminal/layout.ts';
 import { catalogTypes } from '../catalog-types.ts';
 import { type Command, command, findingsOutcome, type Outcome } from '../command.ts';
@@ -33,10 +33,10 @@ export const CATALOG_COMMANDS: readonly Command[] = [
   command({
     name: 'catalog from-openapi',
     operands: ['FILE...'],
-    summary: 'makes a catalog from OpenAPI documents: a JSON array of scopes',
+    summary: 'makes a catalog from OpenAPI documents',
     about: `FILE is an OpenAPI document (3.0 to 3.2, or Swagger 2.0) in JSON or YAML, or a folder of
 these. YAML needs the package @apidevtools/swagger-parser. The output is a catalog for --catalog:
-one scope for each operation, with {} for a segment that contains a template, and with $ at the
+a JSON array with one scope for each operation, with {} for a segment that contains a template, and with $ at the
 end, so that each can be granted alone. Standard error lists the scopes that are deprecated, those that
 cover several paths, which can only be granted together, and with --skip what was left out.`,
     flags: {
@@ -93,7 +93,7 @@ cover several paths, which can only be granted together, and with --skip what wa
   command({
     name: 'catalog lint',
     operands: ['FILE...'],
-    summary: 'names entries of a catalog that may be unintended',
+    summary: 'finds entries that may be unintended',
     about: `${FILE_HELP} Several are one catalog.
 
 nested         an entry lies below another that has no $ at its end: whoever is
@@ -115,8 +115,12 @@ apex           hosts lie below one that a wildcard for them does not reach`,
   command({
     name: 'catalog diff',
     operands: ['BEFORE', 'AFTER'],
-    summary: 'lists scopes that appear (+) and disappear (-), and the tokens affected',
-    about: `BEFORE and AFTER are each a FILE. ${FILE_HELP}
+    summary: 'compares two catalogs, or two lists of scopes',
+    about: `It lists the scopes that appear (+) and disappear (-). BEFORE and AFTER are each a FILE. ${FILE_HELP}
+
+With --rights they are each a LIST: scopes separated by commas, a JSON file of scopes, or - for standard
+input. They are then compared by what they allow, not by how they are written: a scope that another scope of
+the same list covers makes no difference.
 
 If narrower scopes take the place of one that vanishes, they follow it (=). Give them to the tokens
 that lose it. This is so for every scope when you move from prefixes to operations: make BEFORE with
@@ -131,12 +135,13 @@ one gains it gets only when it is issued again; this is listed if "requested" is
         value: 'FILE',
         help: 'who holds what: a JSON array of tokens, each { id, scopes, requested? }, the answer of GET /token, or - for standard input',
       },
+      rights: { type: 'boolean', help: 'compare what two lists of scopes allow' },
     },
-    json: '{ added: [scope], removed: [scope], kept: [scope], tokens: [{ id, lost, kept, gained }], isBreaking }; kept is what is there in place of removed and lost',
+    json: '{ added: [scope], removed: [scope], kept: [scope], tokens: [{ id, lost, kept, gained }], isBreaking }; kept is what is there in place of removed and lost. With --rights { added, removed }',
     exits: {
       0: 'it breaks nothing',
       1: INPUT_FAULT,
-      3: 'it is breaking: a token loses something; without --tokens, a scope vanishes',
+      3: 'it is breaking: a token loses something; without --tokens, a scope vanishes; with --rights, AFTER allows less',
     },
     example: {
       call: 'catalog diff before.json after.json --tokens tokens.json',
@@ -147,7 +152,16 @@ one gains it gets only when it is issued again; this is listed if "requested" is
 
 breaking: 1 of 2 tokens loses something`,
     },
-    async run([before = '', after = ''], { tokens: file, ...flags }) {
+    async run([before = '', after = ''], { tokens: file, rights, ...flags }) {
+      if (rights === true) {
+        if ((file ?? flags.granularity) !== undefined) {
+          throw usageError('--rights compares two lists: leave --tokens and --granularity out');
+        }
+        return diffRights(before, after);
+      }
+      if (isWrittenList(before) || isWrittenList(after)) {
+        throw usageError('to compare what two lists of scopes allow, add --rights');
+      }
       const known = await readCatalog([before], flags);
       const next = await readCatalog([after], flags);
       const tokens = file === undefined ? undefined : await readTokens(file);
@@ -157,8 +171,8 @@ breaking: 1 of 2 tokens loses something`,
   command({
     name: 'catalog types',
     operands: ['FILE...'],
-    summary: 'prints TypeScript types for a catalog: the text of a .d.ts file',
-    about: `${FILE_HELP} Several are one catalog.`,
+    summary: 'prints TypeScript types for a catalog',
+    about: `It prints the text of a .d.ts file. ${FILE_HELP} Several are one catalog.`,
     flags: {
       granularity: GRANULARITY_FLAG,
       name: {
@@ -181,6 +195,22 @@ export type ShopPattern = CatalogPattern<ShopCatalog>;`,
     },
   }),
 ];
+
+async function diffRights(before: string, after: string): Promise<Outcome> {
+  if (before === '-' && after === '-') {
+    throw usageError('only one of <BEFORE> and <AFTER> can be - for standard input');
+  }
+  const from = await readScopes(before, 'BEFORE');
+  const to = await readScopes(after, 'AFTER');
+  const diff = ScopeSet.from(from).diff(to);
+  const text = diffLines(diff);
+  return {
+    text,
+    json: diff,
+    ...(text === '' && { notes: 'no difference: both lists allow the same' }),
+    isNegative: diff.removed.length > 0,
+  };
+}
 
 function describeReading(reading: OpenApiReading, documents: readonly string[]): Outcome {
   const { catalog, entries, deprecated, skipped } = reading;

@@ -16,15 +16,14 @@ import { STORE_FLAGS } from './store-flags.ts';
 const PART = choice('tokens', 'usage', 'leases');
 type Part = ReturnType<typeof PART.read>;
 
-/** Explains what a contract is. */
-export const CONTRACT_HELP =
-  'The contract is what tokenwright relies on: that a database never loses an update, compares names byte by byte, keeps limits exactly, and so on. Each promise is a case that can be run.';
-
 /** Proves a database. */
 export const CONTRACT = command({
   name: 'store contract',
-  summary: 'proves that a database keeps all promises that tokenwright relies on',
-  about: `It creates tables of its own, whose names begin with tokenwright_contract_ and 12 random
+  summary: 'proves that a database keeps all promises',
+  about: `The contract is what tokenwright relies on: that a database never loses an update, compares names byte
+by byte, keeps limits exactly, and so on. Each promise is a case that can be run.
+
+It creates tables of its own, whose names begin with tokenwright_contract_ and 12 random
 characters, and drops them at the end, also on Ctrl-C and SIGTERM. In Redis these are keys with such a
 prefix, and for SQLite a folder beside its files. It touches nothing else, so it can run on a database that
 is in use. The user of the database needs the right to create and drop tables. It takes up to a minute, or
@@ -39,10 +38,11 @@ docs/support.md.`,
     only: {
       type: 'string',
       value: 'PART',
+      choices: PART.choices,
       help: `only the promises of one part: ${PART.values}`,
     },
   },
-  json: '{ tokenwright, engine, driver, runtime, at, ms, of, passed, failed: [{ case, message }], findings: [{ code, message }] }; findings are those of doctor',
+  json: '{ tokenwright, engine, driver, runtime, at, ms, of, passed, failed: [{ case, message }], findings: [{ code, message }] }; findings are those of store doctor',
   exits: {
     0: 'all promises were kept',
     1: 'a promise was broken',

@@ -7,13 +7,14 @@ import { command } from '../command.ts';
 /** The documentation, seen from `dist` in the package, and from this file in the repository. */
 const PLACES = ['../docs/', '../../../../docs/'];
 
-/** Prints a page of the documentation as it is written, in Markdown. */
+/** Prints a page of the documentation, or what it says about an error code, in Markdown. */
 export const DOCS = command({
   name: 'docs',
   operands: ['PAGE?'],
-  summary: 'prints a page of the documentation',
-  about: `PAGE is the name of a page, such as express or guides/express. Without it, all pages are
-listed.`,
+  summary: 'prints a page of the documentation, or about an error',
+  about: `PAGE is the name of a page, such as express or guides/express, or an error code, such as
+invalid_ttl: what error.code holds, and "code" in an answer over HTTP. Without it, all pages are listed; the
+page errors has all codes.`,
   flags: {},
   json: '{ page, text } where text is Markdown; without PAGE [{ page, title }]',
   exits: { 0: 'the page exists', 1: 'the documentation is missing' },
@@ -31,18 +32,15 @@ Mount the token service, and put the guard in front of your routes.
       return { text: columns(list.map(({ page, title }) => [page, title])), json: list };
     }
     const page = [...pages.keys()].find((each) => each === name || each.endsWith(`/${name}`));
-    if (page === undefined) throw unknownPage(name, [...pages.keys()]);
-    const text = (pages.get(page) as string).trimEnd();
-    return { text, json: { page, text } };
+    const errors = sectionsOf(pages.get('errors') ?? '');
+    const text = page === undefined ? errors.get(name) : pages.get(page)?.trimEnd();
+    if (text === undefined) throw unknownPage(name, [...pages.keys(), ...errors.keys()]);
+    return { text, json: { page: page ?? name, text } };
   },
 });
 
-/**
- * Where the documentation is.
- *
- * @throws {CliError} if it is not beside this program
- */
-export function docsFolder(): URL {
+/** @throws {CliError} if the documentation is not beside this program */
+function docsFolder(): URL {
   const places = PLACES.map((place) => new URL(place, import.meta.url));
   const folder = places.find((place) => existsSync(new URL('errors.md', place)));
   if (folder !== undefined) return folder;
@@ -67,6 +65,19 @@ function pagesIn(docs: URL): ReadonlyMap<string, string> {
   return new Map(pages);
 }
 
+/** A section about one error code. */
+const SECTION = /^## (\w+) \{#\1\}\n([\s\S]*?)(?=^## |(?![\s\S]))/gm;
+
+/** What the page about errors says about each code, as a page of its own. */
+function sectionsOf(errors: string): ReadonlyMap<string, string> {
+  return new Map(
+    Array.from(errors.matchAll(SECTION), ([, code = '', text = '']) => [
+      code,
+      `# ${code}\n${text}`.trimEnd().replace(/^###/gm, '##'),
+    ]),
+  );
+}
+
 function titleOf(page: string): string {
   return /^# (.*)$/m.exec(page)?.[1] ?? '';
 }
@@ -76,5 +87,5 @@ function unknownPage(name: string, pages: readonly string[]): Error {
   const names = pages.flatMap((page) => [page.slice(page.lastIndexOf('/') + 1), page]);
   const known = nearestName(name, names);
   const hint = known === undefined ? '.' : `; did you mean ${known}?`;
-  return usageError(`there is no such page${hint} tokenwright docs lists all pages`);
+  return usageError(`there is no such page or error code${hint} tokenwright docs lists all pages`);
 }

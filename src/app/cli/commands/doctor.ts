@@ -28,8 +28,8 @@ import { STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
 
 /** Examines a store, and what counts the uses of its tokens. */
 export const DOCTOR = command({
-  name: 'doctor',
-  summary: 'finds settings of a store and its server that put tokens at risk',
+  name: 'store doctor',
+  summary: 'finds settings and damage that put tokens at risk',
   about: `It examines the store that serve would use with the same flags and variables, the table or file that
 counts the uses of limited tokens, and the one that records all uses, but not with TOKENWRIGHT_USAGE=off. It
 changes no token and no setting.`,
@@ -43,7 +43,7 @@ changes no token and no setting.`,
   json: '{ findings: [{ code, message }], countedSince, keys: [{ kid, values, secrets }] } where countedSince is from when uses are counted, and keys come with --full, unless damage prevents it: live tokens that depend on each key, by their values and by the secrets it seals',
   exits: { 0: 'no problem was found', 1: STORE_FAULT, 3: 'a problem was found' },
   example: {
-    call: 'doctor --store postgres://ada@db.internal/acme',
+    call: 'store doctor --store postgres://ada@db.internal/acme',
     output: `fsync_off  if the machine goes down, acknowledged writes may be lost and the
            database damaged: fsync is off; turn it on`,
   },
@@ -117,7 +117,7 @@ async function goneFindings(usage: UsageStore, store: TokenStore): Promise<Store
   const gone = new Set<TokenId>();
   for await (const ids of goneTokens(usage, store)) for (const id of ids) gone.add(id);
   if (gone.size === 0) return [];
-  const message = `${count(gone.size, 'removed token')} still ${gone.size === 1 ? 'has' : 'have'} counts of usage, which grow without end; tokenwright purge removes them`;
+  const message = `${count(gone.size, 'removed token')} still ${gone.size === 1 ? 'has' : 'have'} counts of usage, which grow without end; tokenwright store purge removes them`;
   return [{ code: 'usage_left_over', message }];
 }
 
@@ -144,7 +144,7 @@ const UNREADABLE = 'uses of tokens can be neither counted nor shown';
 const CURES = {
   usage: {
     file: 'Stop the service and move the file away; serve makes another one',
-    table: 'tokenwright migrate makes the table if it is missing',
+    table: 'tokenwright store migrate makes the table if it is missing',
   },
   leases: {
     file: 'Stop the service and restore the file; without it, counts begin again',

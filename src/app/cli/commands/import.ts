@@ -34,11 +34,11 @@ import { readScopeFlags, SCOPE_FLAG } from './token-input.ts';
 /** How many refused rows are printed; the file of --refused takes all. */
 const MAX_PRINTED = 20;
 
-/** Brings the tokens of another system. */
+/** Imports the tokens of another system. */
 export const IMPORT = command({
-  name: 'import',
-  summary: 'brings the tokens of another system, whose bearers go on using the same values',
-  about: `It reads rows from standard input: JSON, one object in each line, or CSV with the names of the
+  name: 'token import',
+  summary: 'imports tokens from another system',
+  about: `Existing values keep working. It reads rows from standard input: JSON, one object in each line, or CSV with the names of the
 columns in the first line. The columns are ${COLUMNS.slice(0, 5).join(', ')},
 ${COLUMNS.slice(5, -1).join(', ')} and ${COLUMNS.at(-1)}. Only digest is required: the SHA-256 that the old
 system has stored, in hex, base64 or base64url. The rows hold no values. Salted and slow hashes are
@@ -92,7 +92,7 @@ too many tokens.`,
     3: 'some rows were refused',
   },
   example: {
-    call: 'import --format sanctum --map abilities.json --dry-run < tokens.jsonl',
+    call: 'token import --format sanctum --map abilities.json --dry-run < tokens.jsonl',
     output: `would import 2 of 4 rows into SQLite in data/tokens.db; nothing was written
   left out   1, expired there
   refused    1
@@ -111,7 +111,7 @@ line 3: --map has no "orders:delete": add it, with [] if it grants nothing`,
     const { maxSeconds } = options.lifetime;
     const ttlSeconds = Math.min(readFlag(LIFETIME, 'ttl', flags.ttl) ?? maxSeconds, maxSeconds);
     if (process.stdin.isTTY) {
-      throw usageError('rows are required on standard input; see tokenwright import --help');
+      throw usageError('rows are required on standard input; see tokenwright token import --help');
     }
     const target = storeTarget(settings);
     const report = new RefusalReport(flags.refused);

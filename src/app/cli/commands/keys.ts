@@ -61,8 +61,8 @@ file can make tokens. Keep it readable by its owner only, and do not store it in
 export const KEYS_COMMANDS: readonly Command[] = [
   command({
     name: 'keys new',
-    summary: 'creates a key file with one active key; never overwrites a file',
-    about: `serve does this by itself if its data folder has no key file. Services that share a store need the
+    summary: 'creates a key file with one active key',
+    about: `It never overwrites a file. serve does this by itself if its data folder has no key file. Services that share a store need the
 same key file.
 
 ${KEYS_HELP}`,
@@ -102,8 +102,8 @@ they use keys.json in their data folder`,
   }),
   command({
     name: 'keys rotate',
-    summary: 'adds a new active key and keeps the old ones for verification',
-    about: `For one service, run keys rotate, then send the service SIGHUP or restart it. All tokens stay
+    summary: 'adds a new active key, and keeps the old ones',
+    about: `The old keys verify the values that were made with them. For one service, run keys rotate, then send the service SIGHUP or restart it. All tokens stay
 valid. If several services share a store, each of them must know a key before any of them makes
 values with it. Rotate in three steps:
 

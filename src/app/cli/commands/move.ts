@@ -38,7 +38,7 @@ const STORE_FAULT = 'a store cannot be used, or its driver is not installed';
 /** The commands that bring tokens to another place. */
 export const MOVE_COMMANDS: readonly Command[] = [
   command({
-    name: 'backup',
+    name: 'store backup',
     operands: ['FOLDER'],
     summary: 'copies the SQLite files, while the service runs',
     about: `It makes the folder, with copies of tokens.db, usage.db and leases.db: the tokens, the counts of
@@ -56,7 +56,7 @@ the command that does, and exits with 3.`,
       3: 'no backup is made yet: run the printed command',
     },
     example: {
-      call: 'backup monday',
+      call: 'store backup monday',
       output: 'wrote 2 records from SQLite in data/tokens.db to monday',
     },
     async run([folder = ''], flags) {
@@ -69,9 +69,9 @@ the command that does, and exits with 3.`,
     },
   }),
   command({
-    name: 'copy',
-    summary: 'copies all tokens from one store to another, such as from SQLite to PostgreSQL',
-    about: `All records are copied with every field, also revoked and expired ones, so that each value stays
+    name: 'store copy',
+    summary: 'copies all tokens to another store',
+    about: `It copies from one store to another, such as from SQLite to PostgreSQL. All records are copied with every field, also revoked and expired ones, so that each value stays
 valid as long as the keys stay the same: give the service at the new store the same keys.json. The
 table in the target is made if it is missing. If it is interrupted, run it again: it goes on.
 Nothing in the target is overwritten: a record that differs from the one to be copied is named, and
@@ -106,7 +106,7 @@ stop the service, and run it again. At the end it compares both stores.`,
       3: 'some differ in the target, or are missing there',
     },
     example: {
-      call: 'copy --from data/tokens.db --to postgres://ada@db.internal/acme',
+      call: 'store copy --from data/tokens.db --to postgres://ada@db.internal/acme',
       output: `copied 2 records from SQLite in data/tokens.db to
 PostgreSQL at db.internal/acme; both are equal`,
     },
@@ -144,7 +144,7 @@ function endOf(
 ): CopyEnd {
   if (given === undefined) {
     throw usageError(
-      `--${flag} (TOKENWRIGHT_COPY_${flag.toUpperCase()}) is required; see tokenwright copy --help`,
+      `--${flag} (TOKENWRIGHT_COPY_${flag.toUpperCase()}) is required; see tokenwright store copy --help`,
     );
   }
   const store = /^[a-z+]+:/.test(given) ? given : `sqlite:${given}`;
@@ -214,7 +214,7 @@ const COPY_NOTE =
 function differenceOf({ missing, different }: Compared, conflicts: number): string {
   const what = `${count(missing, 'record')} missing and ${different} different in the target`;
   return missing + different > conflicts
-    ? `${what}: a service still writes to the source; stop it and run copy again`
+    ? `${what}: a service still writes to the source; stop it and run it again`
     : what;
 }
 

@@ -12,11 +12,22 @@ export const ROOT_NAME_FLAG = {
 } as const;
 
 /**
- * Names the root path, as a guard with `rootName` does.
+ * Reads a request from its method and its URL. The target stays as it is written.
  *
- * @throws {CliError} when the name is not one segment of a path
+ * @param rootName the name for the path `/`
+ * @throws {CliError} for a URL that is not whole, or a name that is not one segment of a path
  */
-export function namedTarget(target: string, rootName: string | undefined): string {
+export function readRequest(method: string, url: string, rootName?: string): ScopeRequest {
+  const [, domain, target = '/'] = /^https?:\/\/([^/?#@:]+)(?::\d{1,5})?([/?].*)?$/.exec(url) ?? [];
+  if (domain === undefined) {
+    throw usageError('<URL> must be a full URL, such as https://shop.example/orders/7');
+  }
+  const sent = target.startsWith('?') ? `/${target}` : target;
+  return { method, domain: domain.toLowerCase(), target: namedTarget(sent, rootName) };
+}
+
+/** Names the root path, as a guard with `rootName` does. */
+function namedTarget(target: string, rootName: string | undefined): string {
   if (rootName === undefined) return target;
   if (!isSegment(rootName)) {
     throw usageError('--root-name must be one segment of a path, such as root');

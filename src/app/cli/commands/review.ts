@@ -1,10 +1,6 @@
 import { MAX_REVIEWED_DAYS } from '../../../bounds.ts';
-import {
-  generateKey,
-  type ReviewInput,
-  type TokenFinding,
-  type TokenService,
-} from '../../../index.ts';
+import { toWire, toWireFinding, type WireFinding } from '../../../http/wire.ts';
+import { generateKey, type TokenFinding, type TokenService } from '../../../index.ts';
 import type { ScopeCatalog } from '../../../scope/index.ts';
 import { count } from '../../../text/wording.ts';
 import { readCatalog } from '../../server/files/catalog-files.ts';
@@ -15,11 +11,16 @@ import { type OpenStore, storeTarget, withStore } from '../../server/stores/open
 import { readFlag, wholeNumber } from '../../terminal/kinds.ts';
 import { listFindings, printable } from '../../terminal/layout.ts';
 import type { ReviewDays } from '../account/client.ts';
-import { withClient } from '../account/connect.ts';
-import { ACCOUNT_FLAGS, ACCOUNT_HELP, ROUTE_FLAGS, ROUTE_HELP } from '../account/flags.ts';
-import { CLIENT_FAULT, command, type Ending, type Part, type PrintPart } from '../command.ts';
+import { catalogPaths, serviceUrl, withClient } from '../account/connect.ts';
+import {
+  ACCOUNT_FLAGS,
+  ACCOUNT_HELP,
+  type AccountFlags,
+  ROUTE_FLAGS,
+  ROUTE_HELP,
+} from '../account/flags.ts';
+import { CLIENT_FAULT, command, type Ending, type PrintPart } from '../command.ts';
 import { progressOn } from '../progress.ts';
-import { STORE_CATALOG_FLAGS, STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
 
 /** A number of days that a review looks back or ahead. */
 export const DAYS = wholeNumber(1, MAX_REVIEWED_DAYS);
@@ -83,12 +84,12 @@ function endingOf({ findings, tokens }: Counts, place: string): Ending {
   return { isInParts: true, notes, isNegative: findings > 0 };
 }
 
-/** Finds tokens of an account that somebody should look at. */
+/** Finds tokens that somebody should look at. */
 export const TOKEN_REVIEW = command({
   name: 'token review',
-  summary: 'finds tokens of the account that somebody should look at',
-  about: `It looks at active and suspended tokens once, newest first, and changes nothing. To review all accounts
-of a store, use tokenwright review. What it finds:
+  summary: 'finds tokens that somebody should look at',
+  about: `It looks at active and suspended tokens once, and changes nothing. In a store without --account, it
+reviews the tokens of all accounts. What it finds:
 
 ${FINDINGS_HELP}
 
@@ -99,7 +100,7 @@ ${ROUTE_HELP}
 
 ${ACCOUNT_HELP}`,
   flags: { ...ACCOUNT_FLAGS, ...ROUTE_FLAGS, ...DAYS_FLAGS },
-  json: '[{ code, token, scopes, message }], as GET /review has them, with the facts of each finding, such as lastUsed in UNIX seconds',
+  json: '[{ code, token, scopes, message }], as GET /review has them, with the facts of each finding, such as lastUsed in UNIX seconds; of all accounts also account',
   exits: { 0: 'nothing was found', 1: CLIENT_FAULT, 3: 'something was found' },
   example: {
     call: 'token review --account ada --unused-for-days 30',
@@ -108,72 +109,74 @@ ${ACCOUNT_HELP}`,
   },
   async run(_, flags, print) {
     const days = readDays(flags);
-    const use = { catalogFor: 'routing', showsUse: true } as const;
-    return withClient(
-      flags,
-      async (client) => {
-        const tokens = new Set<string>();
-        let findings = 0;
-        for await (const finding of client.review(days)) {
-          const { id, name } = finding.token;
-          const of = name === undefined ? '' : ` (${printable(name)})`;
-          const message = `${printable(id)}${of} ${printable(finding.message)}`;
-          await print({ text: findingText(printable(finding.code), message), json: finding });
-          findings += 1;
-          tokens.add(id);
-        }
-        return endingOf({ findings, tokens: tokens.size }, `of ${client.name}`);
-      },
-      use,
+    if (serviceUrl(flags) === undefined) return reviewStore(flags, days, print);
+    return withClient(flags, async (client) => {
+      return endingOf(await printFindings(client.review(days), print), `of ${client.name}`);
+    });
+  },
+});
+
+/** Reviews a store, which needs no keys. */
+async function reviewStore(
+  flags: AccountFlags,
+  days: ReviewDays,
+  print: PrintPart,
+): Promise<Ending> {
+  const { account } = flags;
+  const paths = catalogPaths(flags);
+  const catalog = paths.length === 0 ? undefined : await readCatalog(paths, flags);
+  const target = storeTarget(readSettings(STORE_SETTINGS, flags));
+  const progress = progressOn(process.stderr);
+  const input = { ...days, account, onProgress: progress.of('reviewed') };
+  const printed: PrintPart = (part) => {
+    // The answer and the progress may share a terminal.
+    progress.end();
+    return print(part);
+  };
+  try {
+    const counts = await withStore(target, async (opened) => {
+      const tokens = await serviceOf(opened, catalog);
+      return printFindings(asWritten(tokens.review(input), account), printed);
+    });
+    return endingOf(
+      counts,
+      account === undefined ? `in ${target.name}` : `of ${account} in ${target.name}`,
     );
-  },
-});
+  } finally {
+    progress.end();
+  }
+}
 
-/** Finds tokens that somebody should look at. */
-export const REVIEW = command({
-  name: 'review',
-  summary: 'finds tokens that somebody should look at: unused, broad, old or about to expire',
-  about: `It reads all live tokens once and changes nothing. What it finds:
+/** Findings as a service writes them; those of all accounts each with its account. */
+async function* asWritten(
+  findings: AsyncIterable<TokenFinding>,
+  only: string | undefined,
+): AsyncGenerator<WireFinding & { readonly account?: string }> {
+  for await (const finding of findings) {
+    const { account } = finding.token;
+    yield { ...(only === undefined && { account }), ...toWireFinding(finding, toWire) };
+  }
+}
 
-${FINDINGS_HELP}
-
-The first two, excess and expiring need a service that records uses. Give --catalog as to serve, for
-broad and orphaned_scope.`,
-  flags: {
-    ...STORE_FLAGS,
-    account: { type: 'string', value: 'NAME', help: 'only the tokens of this account' },
-    ...DAYS_FLAGS,
-    ...STORE_CATALOG_FLAGS,
-  },
-  json: '[{ code, account, id, name, scopes, message }], with the facts of each finding, such as lastUsedAt',
-  exits: { 0: 'nothing was found', 1: STORE_FAULT, 3: 'something was found' },
-  example: {
-    call: 'review --unused-for-days 30',
-    output: `never_used      ada tw_1k1Ab3dE6… (ci) was not used since 2027-01-31, when
-                counting of it began; revoke it if nobody needs it`,
-  },
-  async run(_, flags, print) {
-    const input = { account: flags.account, ...readDays(flags) };
-    const { catalog: paths } = readSettings(['catalog'], flags);
-    const catalog = paths.length === 0 ? undefined : await readCatalog(paths, flags);
-    const target = storeTarget(readSettings(STORE_SETTINGS, flags));
-    const progress = progressOn(process.stderr);
-    const onProgress = progress.of('reviewed');
-    const printed: PrintPart = (part) => {
-      // The answer and the progress may share a terminal.
-      progress.end();
-      return print(part);
-    };
-    try {
-      const found = await withStore(target, (opened) =>
-        printFindings(opened, catalog, { ...input, onProgress }, printed),
-      );
-      return endingOf(found, `in ${target.name}`);
-    } finally {
-      progress.end();
-    }
-  },
-});
+/** Prints each finding when it is found: a store may hold millions of tokens. */
+async function printFindings(
+  findings: AsyncIterable<WireFinding & { readonly account?: string }>,
+  print: PrintPart,
+): Promise<Counts> {
+  const counts = { findings: 0, tokens: 0 };
+  let last: string | undefined;
+  for await (const finding of findings) {
+    const { code, token, account, message } = finding;
+    const name = token.name === undefined ? '' : `(${token.name})`;
+    const words = [account, token.id, name, message].filter(Boolean).join(' ');
+    await print({ text: findingText(printable(code), printable(words)), json: finding });
+    counts.findings += 1;
+    // The findings about a token come one after the other.
+    if (token.id !== last) counts.tokens += 1;
+    last = token.id;
+  }
+  return counts;
+}
 
 /** A service for the upkeep of a store, with the counts of its tokens if there are any. */
 export async function serviceOf(opened: OpenStore, catalog?: ScopeCatalog): Promise<TokenService> {
@@ -187,31 +190,4 @@ export async function serviceOf(opened: OpenStore, catalog?: ScopeCatalog): Prom
     ...(catalog && { catalog }),
     usage: usage !== undefined,
   });
-}
-
-/** Prints each finding when it is found: a store may hold millions of tokens. */
-async function printFindings(
-  opened: OpenStore,
-  catalog: ScopeCatalog | undefined,
-  input: ReviewInput,
-  print: PrintPart,
-): Promise<Counts> {
-  const tokens = await serviceOf(opened, catalog);
-  const counts = { findings: 0, tokens: 0 };
-  let last: string | undefined;
-  for await (const finding of tokens.review(input)) {
-    await print(partOf(finding));
-    counts.findings += 1;
-    // The findings about a token come one after the other.
-    if (finding.token.id !== last) counts.tokens += 1;
-    last = finding.token.id;
-  }
-  return counts;
-}
-
-function partOf({ token, ...facts }: TokenFinding): Part {
-  const { id, account, masked, name } = token;
-  const of = name === undefined ? '' : ` (${printable(name)})`;
-  const message = `${printable(account)} ${masked}${of} ${facts.message}`;
-  return { text: findingText(facts.code, message), json: { ...facts, account, id, name } };
 }

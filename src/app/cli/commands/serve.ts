@@ -5,16 +5,17 @@ import { command } from '../command.ts';
 export const SERVE = command({
   name: 'serve',
   operands: [],
-  summary: 'runs the token service, on an embedded SQLite file or a database',
-  about: `Settings                                                           (environment)
+  summary: 'runs the token service',
+  about: `Each flag stands beside its environment variable. A flag wins over its variable, and both win over
+the file of --config.
+
 ${settingsHelp()}
 
 It does not start while other users can read or change keys.json or account.json of the data. It
 warns on standard error of other files that are open to others, of keys that do not look random,
 and of an address that other machines can reach: it speaks plain HTTP.
 
-A flag wins over its variable, and both win over the file of --config. A secret, such as the URL
-of --store, can be in a file: add _FILE to the name of its variable, and set it to the path. A call has 15 s for its headers, of 16 KiB at most, and 30 s
+A secret, such as the URL of --store, can be in a file: add _FILE to the name of its variable, and set it to the path. A call has 15 s for its headers, of 16 KiB at most, and 30 s
 for all of it. Of wrong passwords, these are answered in 15 minutes: 100 for a user from one address,
 100 for a user from all addresses together from which the user has not signed in, and 1000 from one
 address; after that a caller has to wait. A variable that begins with TOKENWRIGHT_ and is

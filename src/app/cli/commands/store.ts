@@ -19,22 +19,22 @@ import { AGE, choice, readFlag, TIME, wholeNumber } from '../../terminal/kinds.t
 import { type Command, command, type Outcome } from '../command.ts';
 import { confirm } from '../confirm.ts';
 import { progressOn } from '../progress.ts';
+import { CONTRACT } from './contract.ts';
 import { DOCTOR } from './doctor.ts';
-import { IMPORT } from './import.ts';
 import { MOVE_COMMANDS } from './move.ts';
-import { REVIEW, serviceOf } from './review.ts';
+import { serviceOf } from './review.ts';
 import { KEYS_FLAG, STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
 
 /** Encrypts the stored secrets again. */
 const RESEAL = command({
-  name: 'reseal',
+  name: 'store reseal',
   summary: 'encrypts stored secrets again, with the active key',
   about: `After a rotation of keys, secrets that are stored to be shown again are still encrypted with an
 older key. This command brings them to the active one, so that values can be shown without the
 whole older key. The values themselves stay, and those of an older key still need it to be verified.
 
 All services need the new key before. It reads all records once, while services run, and may be
-stopped and run again: what is done is skipped. doctor --full counts what each key still seals.`,
+stopped and run again: what is done is skipped. store doctor --full counts what each key still seals.`,
   flags: { ...STORE_FLAGS, keys: KEYS_FLAG },
   json: '{ records, resealed, unreadable, missed } where unreadable are those that no key of the file opens, and missed those that others kept changing',
   exits: {
@@ -43,7 +43,7 @@ stopped and run again: what is done is skipped. doctor --full counts what each k
     3: 'some are not: no key of the file opens them, or others kept changing them',
   },
   example: {
-    call: 'reseal --data data',
+    call: 'store reseal --data data',
     output: 'encrypted 2 of 3 records again in SQLite in data/tokens.db',
   },
   async run(_, flags) {
@@ -84,11 +84,12 @@ function outcomeOf(report: ResealReport, name: string): Outcome {
 const LIMIT = wholeNumber(1, MAX_PURGED);
 
 const NO_PRINT =
-  '--print needs --store (TOKENWRIGHT_STORE), such as postgres://…: an SQLite file is made by migrate itself';
+  '--print needs --store (TOKENWRIGHT_STORE), such as postgres://…: an SQLite file is made by store migrate itself';
 
 const DIALECT = choice('cockroach', 'yugabyte');
 
-const NO_DIALECT = '--dialect needs --print: without it, migrate asks the database what it is';
+const NO_DIALECT =
+  '--dialect needs --print: without it, store migrate asks the database what it is';
 
 const CLOCK_AHEAD =
   'nothing was removed: the clock of this machine is more than a day ahead of all that the store knows; set it, or add --trust-clock if it is right and nothing was issued lately';
@@ -102,8 +103,8 @@ const FILE_STATES = {
 /** The commands that maintain the store of a service. */
 export const STORE_COMMANDS: readonly Command[] = [
   command({
-    name: 'migrate',
-    summary: 'creates or upgrades the tables in a database, or an SQLite file',
+    name: 'store migrate',
+    summary: 'creates or upgrades its tables, or its SQLite file',
     about: `serve does this by itself when it starts. You can run it as often as you like, also
 concurrently. Without --store it is the SQLite file in the data folder. Beside it, it makes usage.db,
 which counts how tokens are used, but not with TOKENWRIGHT_USAGE=off. In a database it makes all
@@ -117,6 +118,7 @@ tables. If the service may not create tables there, run the SQL that --print pri
       dialect: {
         type: 'string',
         value: 'NAME',
+        choices: DIALECT.choices,
         help: `with --print, for a database that speaks as PostgreSQL does: ${DIALECT.values}`,
       },
     },
@@ -126,7 +128,7 @@ tables. If the service may not create tables there, run the SQL that --print pri
       1: STORE_FAULT,
     },
     example: {
-      call: 'migrate',
+      call: 'store migrate',
       output: `SQLite in data/tokens.db: the file was created
 SQLite in data/usage.db: the file was created`,
     },
@@ -150,10 +152,11 @@ SQLite in data/usage.db: the file was created`,
     },
   }),
   DOCTOR,
+  ...MOVE_COMMANDS,
   command({
-    name: 'purge',
-    summary: 'removes the records of tokens that expired or were revoked long ago',
-    about: `Until then an expired token can still be shown, and a revoked one is known as such. Nothing that
+    name: 'store purge',
+    summary: 'removes records of tokens that ended long ago',
+    about: `A token ends when it expires or is revoked. Until then an expired token can still be shown, and a revoked one is known as such. Nothing that
 is still valid goes. It works in batches of a thousand, and may be stopped and run again. It also removes counts
 of usage that were left over from tokens that are gone. If the clock of this machine is more than a day ahead of
 all that the store knows, it removes nothing: that clock may be wrong. A database removes nothing that is valid by
@@ -184,7 +187,7 @@ its own clock.`,
     json: '{ purged, before, forgotten }; how many were removed, the instant before which they ended, and how many tokens were gone before and had counts of usage left, which are removed as well. With --dry-run { found, records, before }; how many would be removed, and of how many',
     exits: { 0: 'they are gone, or there were none', 1: STORE_FAULT },
     example: {
-      call: 'purge --older-than 90d --yes',
+      call: 'store purge --older-than 90d --yes',
       output: 'removed 1 record from SQLite in data/tokens.db',
     },
     async run(_, flags) {
@@ -201,10 +204,8 @@ its own clock.`,
       return withStore(target, (opened) => use(opened, asked, target.name));
     },
   }),
-  REVIEW,
   RESEAL,
-  ...MOVE_COMMANDS,
-  IMPORT,
+  CONTRACT,
 ];
 
 interface Purge {

@@ -9,7 +9,7 @@ import type { NewToken, WrittenNeed } from '../account/client.ts';
 import { checkWildcards } from '../account/connect.ts';
 import type { AccountFlags } from '../account/flags.ts';
 import type { Given } from '../command.ts';
-import { namedTarget } from './request.ts';
+import { readRequest } from './request.ts';
 import { changesLimits, LIMIT_FLAGS, readLimits } from './token-limits.ts';
 
 /** The durations that {@link SECONDS} reads, in words. */
@@ -17,6 +17,15 @@ export const TTL = 'seconds, or 30m, 12h, 90d';
 
 export const SCOPE_FLAG = { type: 'string', multiple: true, value: 'LIST' } as const;
 export const NAME_FLAG = { type: 'string', value: 'TEXT' } as const;
+
+/** The instants that {@link TIME} reads, in words. */
+const DATE = '2027-01-31, 2027-01-31T12:00:00Z or UNIX seconds';
+
+const EXPIRE_FLAG = {
+  type: 'string',
+  value: 'DATE',
+  help: `when the token expires, instead of --ttl: ${DATE}`,
+} as const;
 
 /** For {@link readValueOperand}. */
 export const VALUE_FLAG = {
@@ -33,6 +42,7 @@ export const NEW_TOKEN_FLAGS = {
     help: 'what the token may do: scopes separated by commas, a JSON file, or - for standard input; repeatable',
   },
   ttl: { type: 'string', value: 'TIME', help: `how long the token is valid: ${TTL}` },
+  expire: EXPIRE_FLAG,
   name: { ...NAME_FLAG, help: 'a name for people' },
   metadata: {
     type: 'string',
@@ -46,9 +56,11 @@ export function newTokenOf(
   scopes: readonly Scope[],
   flags: Given<typeof NEW_TOKEN_FLAGS>,
 ): NewToken {
+  refuseTwoExpiries(flags);
   return {
     scopes: scopes.map(String),
     ttlSeconds: readFlag(SECONDS, 'ttl', flags.ttl),
+    expiresAt: readFlag(TIME, 'expire', flags.expire),
     name: flags.name,
     metadata: readMetadataFlag(flags.metadata) ?? undefined,
     limits: readLimits(flags),
@@ -66,11 +78,7 @@ export const CHANGE_FLAGS = {
     help: 'remove every scope that one of these covers; repeatable',
   },
   ttl: { type: 'string', value: 'TIME', help: `a new lifetime, from now: ${TTL}` },
-  expire: {
-    type: 'string',
-    value: 'DATE',
-    help: 'a new expiry: 2027-01-31, 2027-01-31T12:00:00Z or UNIX seconds',
-  },
+  expire: { ...EXPIRE_FLAG, help: `a new expiry: ${DATE}` },
   name: { ...NAME_FLAG, help: "a new name; '' removes it" },
   metadata: {
     type: 'string',
@@ -90,9 +98,7 @@ type ChangeFlags = AccountFlags & Given<typeof CHANGE_FLAGS>;
 
 export async function readChange(flags: ChangeFlags): Promise<PatchInput> {
   const { ttl, expire, name } = flags;
-  if (ttl !== undefined && expire !== undefined) {
-    throw usageError('--ttl and --expire both set the expiry: give only one of them');
-  }
+  refuseTwoExpiries(flags);
   const read = async (flag: 'scope' | 'add-scope' | 'remove-scope') =>
     flags[flag] && (await readScopeFlags(flags[flag], flag));
   const scopes = await read('scope');
@@ -111,6 +117,11 @@ export async function readChange(flags: ChangeFlags): Promise<PatchInput> {
   throw usageError(
     'nothing to change: give at least one field; see tokenwright token modify --help',
   );
+}
+
+function refuseTwoExpiries({ ttl, expire }: { readonly ttl?: string; readonly expire?: string }) {
+  if (ttl === undefined || expire === undefined) return;
+  throw usageError('--ttl and --expire both set the expiry: give only one of them');
 }
 
 function expiryOf(ttl: string | undefined, expire: string | undefined): Date | undefined {
@@ -168,15 +179,5 @@ export function readWrittenNeed(
     );
   }
   if (scope !== undefined) return { scope };
-  const [, domain, target = '/'] =
-    /^https?:\/\/([^/?#@:]+)(?::\d{1,5})?([/?].*)?$/.exec(url ?? '') ?? [];
-  if (domain === undefined) {
-    throw usageError('<URL> must be a full URL, such as https://shop.example/orders/7');
-  }
-  const sent = target.startsWith('?') ? `/${target}` : target;
-  return {
-    method: method ?? '',
-    domain: domain.toLowerCase(),
-    target: namedTarget(sent, flags['root-name']),
-  };
+  return readRequest(method ?? '', url ?? '', flags['root-name']);
 }

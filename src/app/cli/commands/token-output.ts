@@ -2,6 +2,8 @@ import type { WireAdvice, WireExplanation, WireToken, WireUsage } from '../../..
 import { OTHER_SCOPES } from '../../../ports/usage-store.ts';
 import type { ScopeDiff } from '../../../scope/index.ts';
 import { count } from '../../../text/wording.ts';
+import { systemClock } from '../../../time/clock.ts';
+import { relativeFormats, relativeTime } from '../../../time/relative.ts';
 import type { ValueFault } from '../../../token/record.ts';
 import { columns, diffLines, labeled, printable, table, wrap } from '../../terminal/layout.ts';
 import type { Listing, TokenClient, Verification, WrittenNeed } from '../account/client.ts';
@@ -96,7 +98,7 @@ export function listedOutcome({ tokens, isWhole }: Listing, { name }: TokenClien
   return {
     text: drawList(tokens),
     json: { tokens, isWhole },
-    notes: isWhole ? counted : `${counted}; there are more, so give a larger --limit`,
+    notes: isWhole ? counted : `${counted}; there are more: --all lists them`,
   };
 }
 
@@ -145,8 +147,8 @@ function drawList(tokens: readonly WireToken[]): string {
     return [
       printable(id),
       ...(hasStates ? [printable(state)] : []),
-      isoTime(expire),
-      ...(hasUses ? [lastUsedText(lastUsed).replace(/T.*/, '')] : []),
+      listedTime(expire),
+      ...(hasUses ? [listedUse(lastUsed)] : []),
       ...(hasNames ? [shorten(printable(name))] : []),
       printable(`${scopes[0]}${more}`),
     ];
@@ -165,6 +167,17 @@ function drawList(tokens: readonly WireToken[]): string {
 function lastUsedText(lastUsed: number | null | undefined): string {
   if (lastUsed === undefined) return 'unknown';
   return lastUsed === null ? 'never' : isoTime(lastUsed);
+}
+
+/** For people, how far away a time is; for programs, the time. */
+function listedTime(unixSeconds: number): string {
+  if (!process.stdout.isTTY) return isoTime(unixSeconds);
+  return relativeTime(unixSeconds - systemClock.now().getTime() / 1000, relativeFormats('en'));
+}
+
+function listedUse(lastUsed: number | null | undefined): string {
+  if (typeof lastUsed !== 'number') return lastUsedText(lastUsed);
+  return listedTime(lastUsed).replace(/T.*/, '');
 }
 
 const NAME_WIDTH = 20;

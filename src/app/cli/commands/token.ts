@@ -65,8 +65,8 @@ const INVALID = 'the value is not, or no longer, valid';
 /** Makes a narrower token from a token. */
 const TOKEN_DERIVE = command({
   name: 'token derive',
-  summary: 'makes a narrower token from the value of a token, and prints its value',
-  about: `The value of the parent is read from standard input, or from the variable TOKENWRIGHT_TOKEN. It is all
+  summary: 'derives a narrower token from a value',
+  about: `It prints the new value. The value of the parent is read from standard input, or from the variable TOKENWRIGHT_TOKEN. It is all
 the credentials: neither an account nor a password is needed. With --url, the service must run with
 --derivation.
 
@@ -116,7 +116,7 @@ version  1`,
 const TOKEN_EXPLAIN = command({
   name: 'token explain',
   operands: ['ID', 'METHOD?', 'URL?'],
-  summary: 'says whether a token would be allowed a request, and why not',
+  summary: 'says whether a token allows a request, and why not',
   about: `Give METHOD and URL of a request, or --scope. If the token would be refused, you see its nearest scope,
 which part of that does not match, and the smallest scope that would be enough. It needs no value, and
 counts as no use. To check a value, use token verify.
@@ -223,12 +223,11 @@ version  1`,
       });
     },
   }),
-  TOKEN_DERIVE,
   command({
     name: 'token list',
     summary: 'lists tokens of an account',
     about: `Listing grants nothing, so there is neither --catalog nor --patterns. --scope may still contain
-wildcards.
+wildcards. On a terminal, times are shown as distances from now. A pipe, a file and --json get them exactly.
 
 ${ACCOUNT_HELP}`,
     flags: {
@@ -237,11 +236,13 @@ ${ACCOUNT_HELP}`,
       match: {
         type: 'string',
         value: 'HOW',
+        choices: MATCH.choices,
         help: 'how --scope matches: overlaps (the default), the token allows a part of it; covers, the token allows all of it; exact, the token holds exactly this scope',
       },
       state: {
         type: 'string',
         value: 'STATE',
+        choices: STATE.choices,
         help: `only tokens in this state: ${STATE.values}; live are those that are active or suspended; default active. A revoked token is listed until it is purged`,
       },
       name: {
@@ -261,11 +262,13 @@ ${ACCOUNT_HELP}`,
       unused: {
         type: 'string',
         value: 'never',
+        choices: UNUSED.choices,
         help: 'only tokens of which no use was recorded',
       },
       sort: {
         type: 'string',
         value: 'ORDER',
+        choices: SORT.choices,
         help: `${SORT.values}; default created, newest first. expire lists what expires soonest first, and lastUsed what was used most recently. name and lastUsed take at most 10 000 tokens`,
       },
       limit: {
@@ -273,6 +276,7 @@ ${ACCOUNT_HELP}`,
         value: 'N',
         help: `at most this many tokens; default ${DEFAULT_LISTED}. Standard error says if there are more`,
       },
+      all: { type: 'boolean', help: 'all tokens, however many there are' },
     },
     json: '{ tokens: [token], isWhole }; a token has { id, token, scopes, state, createdAt, expire, version, masked, pending?, parent?, name?, metadata?, limits? }, where times are UNIX seconds and token is the id, never the value, as with --reveal once. Where uses are recorded, it has also uses and lastUsed, null if there were none. isWhole is false if there are more',
     exits: { 0: 'the tokens were listed; there may be none', 1: CLIENT_FAULT },
@@ -297,7 +301,7 @@ ${ACCOUNT_HELP}`,
         domain: flags.domain,
         unused: readFlag(UNUSED, 'unused', flags.unused),
         sort: readFlag(SORT, 'sort', flags.sort),
-        limit: readFlag(LIMIT, 'limit', flags.limit) ?? DEFAULT_LISTED,
+        limit: readLimit(flags),
       };
       const list = async (client: TokenClient) => listedOutcome(await client.list(filter), client);
       return withClient(flags, list, { showsUse: true });
@@ -306,13 +310,14 @@ ${ACCOUNT_HELP}`,
   command({
     name: 'token get',
     operands: ['ID'],
-    summary: 'shows one token without its value, even if it has expired',
-    about: `${ID_HELP}\n\n${ACCOUNT_HELP}`,
+    summary: 'shows one token without its value',
+    about: `It shows an expired token, too. ${ID_HELP}\n\n${ACCOUNT_HELP}`,
     flags: {
       ...ACCOUNT_FLAGS,
       state: {
         type: 'string',
         value: 'STATE',
+        choices: STATE.choices,
         help: `only if the token is in this state: ${STATE.values}; default any but revoked`,
       },
     },
@@ -334,7 +339,7 @@ version  1`,
   command({
     name: 'token usage',
     operands: ['ID'],
-    summary: 'shows how often a token is used, when last, and by which of its scopes',
+    summary: 'shows how often a token is used, and by which scopes',
     about: `serve counts the checks that it makes itself, such as those of --gateway. Another process counts its
 own if it records usage in the same place. What a process has counted in the last ten seconds may be
 missing. An answer of /introspect is counted as a use by the scope other. Checks of token verify on a
@@ -363,7 +368,7 @@ USES  LAST USED             SCOPE
   command({
     name: 'token advise',
     operands: ['ID'],
-    summary: 'names the scopes that a token has not used for a time',
+    summary: 'finds the scopes that a token does not use',
     about: `It gives no advice while the counts do not go back that far: for a new token, after a change of its
 scopes, or soon after recording began. A scope counts as unused if it is used in a process that does
 not record; see token usage.
@@ -407,7 +412,7 @@ nothing to remove, as far as is known since 2026-11-21T20:00:00Z`,
   command({
     name: 'token modify',
     operands: ['ID'],
-    summary: 'updates the fields of a token that you give',
+    summary: 'changes the fields of a token that you give',
     about: `This is PATCH /token/ID, not PUT: fields that you do not give stay as they are. Without --ttl and
 --expire, the expiry stays. The value stays, too. To replace it, use token rotate. Of --address, --uses
 and --rate, '' removes the limit.
@@ -537,6 +542,7 @@ ${REVEAL_HELP}`,
       activate: {
         type: 'string',
         value: 'WHEN',
+        choices: ACTIVATE.choices,
         help: 'first-use: the old value works until the new one is used; default immediately',
       },
       grace: {
@@ -596,7 +602,7 @@ version  2`,
   command({
     name: 'token verify',
     operands: ['METHOD?', 'URL?'],
-    summary: 'checks whether the value of a token allows a request or a scope',
+    summary: 'checks whether a value allows a request or a scope',
     about: `The value is read from standard input, or from the variable TOKENWRIGHT_TOKEN. The host of URL,
 without its port, is the domain. The rest is the target as it is sent.
 
@@ -643,7 +649,14 @@ enough   GET:shop.example/bills$`,
       );
     },
   }),
+  TOKEN_DERIVE,
 ];
+
+function readLimit({ limit, all }: { readonly limit?: string; readonly all?: boolean }): number {
+  if (all !== true) return readFlag(LIMIT, 'limit', limit) ?? DEFAULT_LISTED;
+  if (limit === undefined) return Number.POSITIVE_INFINITY;
+  throw usageError('--all and --limit exclude each other');
+}
 
 interface Suspension {
   readonly name: string;

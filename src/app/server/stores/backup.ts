@@ -111,7 +111,7 @@ function taken(backup: string): string {
 }
 
 function damaged(file: string): string {
-  return `${file} is damaged, and no backup was made: tokenwright doctor --full tells more`;
+  return `${file} is damaged, and no backup was made: tokenwright store doctor --full tells more`;
 }
 
 function notCopied(file: string, backup: string): string {

@@ -7,7 +7,7 @@ import { COUNTS_LOST, fileReason, messageOf, type OpenStore, type StoreTarget } 
 const TOKENS_LOST = 'stop the service and restore it from a backup';
 
 /**
- * Says why calls of a store fail, as `tokenwright doctor` would; `undefined` if nothing is found.
+ * Says why calls of a store fail, as `tokenwright store doctor` would; `undefined` if nothing is found.
  * Never rejects, and never names user or password of the URL.
  */
 export async function diagnose(

@@ -187,7 +187,7 @@ function checkExists(file: string): void {
     throw inputError(
       code === 'EACCES' || code === 'EPERM'
         ? `this user may not read ${file}: run this command as the user of the service`
-        : `${file} does not exist: tokenwright migrate and serve make it; for another store, give --data or --store`,
+        : `${file} does not exist: tokenwright store migrate and serve make it; for another store, give --data or --store`,
     );
   }
 }
@@ -244,7 +244,7 @@ export function messageOf({ code, message }: StoreFinding): string {
 }
 
 const NO_SCHEMA =
-  'no token can be read or written: the table does not exist or is not up to date; run tokenwright migrate with the same --store and --tables';
+  'no token can be read or written: the table does not exist or is not up to date; run tokenwright store migrate with the same --store and --tables';
 
 /**
  * Makes an SQLite file, or brings it up to date; opening does both.

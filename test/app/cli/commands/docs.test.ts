@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { CODES } from '../../../codes.ts';
 import { outcomeOf, run } from '../support.ts';
+
+const ERRORS: readonly string[] = [...new Set(Object.values(CODES).flat())];
 
 describe('docs', () => {
   it.each([
@@ -29,9 +32,25 @@ describe('docs', () => {
     expect(json).toEqual({ page: 'guides/express', text: expect.stringMatching(/^# Express\n/) });
   });
 
+  it.each(ERRORS)('prints the section about the error code %s as a page', async (code) => {
+    const { text, json } = await outcomeOf(['docs', code]);
+
+    expect(text.startsWith(`# ${code}\n\n`)).toBe(true);
+    expect(text).not.toMatch(/^#* .*\{#/m);
+    expect(json).toEqual({ page: code, text });
+  });
+
+  it('has no page that is named like an error code', async () => {
+    const { json } = await outcomeOf(['docs']);
+    const names = json.map(({ page }: { page: string }) => page.replace(/.*\//, ''));
+
+    expect(names.filter((name: string) => ERRORS.includes(name))).toEqual([]);
+  });
+
   it.each([
+    ['invalid_tll', 'did you mean invalid_ttl?'],
     ['expres', 'did you mean express?'],
-    ['../../package.json', 'there is no such page. tokenwright docs lists all pages'],
+    ['../../package.json', 'there is no such page or error code. tokenwright docs lists all pages'],
     ['reference/index', 'tokenwright docs lists all pages'],
     ['tw_1k1canary', 'tokenwright docs lists all pages'],
   ])('refuses %s without repeating it', async (word, message) => {

@@ -38,9 +38,9 @@ beforeEach(hideVariables);
 async function newImport() {
   const data = newFolder();
   const map = filesOf({ 'map.json': MAP })('map.json');
-  await outcomeOf(['migrate', '--data', data]);
+  await outcomeOf(['store', 'migrate', '--data', data]);
   await outcomeOf(['keys', 'new', '--data', data]);
-  const from = ['import', '--format', 'sanctum', '--map', map, '--data', data];
+  const from = ['token', 'import', '--format', 'sanctum', '--map', map, '--data', data];
   return {
     data,
     map,
@@ -136,7 +136,7 @@ describe('import', () => {
 ada,${digest},"${READ} ${WRITE}",,"a, b"
 ada,${digest},*:shop.example/*,,
 `;
-    const flags = ['import', '--format', 'own', '--data', data];
+    const flags = ['token', 'import', '--format', 'own', '--data', data];
     const { code, stdout } = await run(flags, {}, csv);
     const verify = await run(
       [
@@ -167,7 +167,7 @@ ada,${digest},*:shop.example/*,,
 
   it('limits lifetimes to the maximum of the service', async () => {
     const { data, map } = await newImport();
-    const flags = ['import', '--format', 'sanctum', '--map', map, '--data', data];
+    const flags = ['token', 'import', '--format', 'sanctum', '--map', map, '--data', data];
     await run([...flags, '--ttl', '90d'], { TOKENWRIGHT_MAX_TTL: '1h' }, linesOf(rowOf(1)));
     const { json } = await outcomeOf(['token', 'list', '--data', data, '--account', '7']);
     const [{ expire, createdAt }] = json.tokens;
@@ -183,16 +183,18 @@ ada,${digest},*:shop.example/*,,
     [['--format', 'own', '--ttl', '400d'], '--ttl must be from 1s to 365d'],
     [['--format', 'own', '--scope', '*:a.example/*'], 'has a wildcard: give --catalog'],
   ])('refuses %j', async (flags, message) => {
-    await expect(outcomeOf(['import', ...flags, '--data', newFolder()])).rejects.toThrow(message);
+    await expect(outcomeOf(['token', 'import', ...flags, '--data', newFolder()])).rejects.toThrow(
+      message,
+    );
   });
 
   it('does not create a store, since a wrong folder would swallow the tokens', async () => {
     const data = newFolder();
-    const flags = ['import', '--format', 'sanctum', '--scope', READ, '--data', data];
+    const flags = ['token', 'import', '--format', 'sanctum', '--scope', READ, '--data', data];
     const { code, stderr } = await run(flags, {}, linesOf(rowOf(1)));
 
     expect(code).toBe(1);
-    expect(stderr).toContain('tokenwright migrate and serve make it');
+    expect(stderr).toContain('tokenwright store migrate and serve make it');
   });
 
   it('refuses a JSON array, and accepts empty input', async () => {
@@ -233,12 +235,12 @@ describe.skipIf(engines.length === 0).each(engines)('import into %s', (engine) =
     };
 
     expect(await check(textOf(1))).toBe(401);
-    const imported = await run(['import', ...from, ...flags, '--json'], {}, rows);
+    const imported = await run(['token', 'import', ...from, ...flags, '--json'], {}, rows);
     expect(JSON.parse(imported.stdout)).toMatchObject({ imported: 2, refused: 0 });
     expect(await check(textOf(1))).toBe(200);
     expect(await check(textOf(1), 'POST')).toBe(403);
     expect(await check(textOf(3))).toBe(401);
-    const again = await run(['import', ...from, ...flags, '--json'], {}, rows);
+    const again = await run(['token', 'import', ...from, ...flags, '--json'], {}, rows);
     expect(JSON.parse(again.stdout)).toMatchObject({ imported: 0, skipped: 2 });
     const { body } = await call(service, '/token');
     expect(body.data).toHaveLength(2);

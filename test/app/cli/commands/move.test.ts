@@ -56,7 +56,7 @@ describe('backup', () => {
 
     // Tokens are issued while the copy is made.
     const [made, ...more] = await Promise.all([
-      run(['backup', backup, '--data', data]),
+      run(['store', 'backup', backup, '--data', data]),
       ...range(20).map(issue),
     ]);
     await service.stop();
@@ -98,7 +98,7 @@ describe('backup', () => {
     await limited.close();
     const backup = join(folder, 'b');
 
-    const { json } = await outcomeOf(['backup', backup, '--data', data]);
+    const { json } = await outcomeOf(['store', 'backup', backup, '--data', data]);
     cpSync(join(data, 'keys.json'), join(backup, 'keys.json'));
     const restored = serviceOn(backup, { limits: true, usage: true });
 
@@ -115,7 +115,7 @@ describe('backup', () => {
     const { data, folder } = await withTokens(3);
     const backup = join(folder, 'b');
 
-    const { text, json } = await outcomeOf(['backup', backup, '--data', data]);
+    const { text, json } = await outcomeOf(['store', 'backup', backup, '--data', data]);
 
     expect(text).toBe(`wrote 3 records from SQLite in ${join(data, 'tokens.db')} to ${backup}`);
     expect(json).toEqual({ folder: backup, files: ['tokens.db', 'usage.db'], records: 3 });
@@ -132,10 +132,10 @@ describe('backup', () => {
     const writer = new DatabaseSync(join(data, 'tokens.db'));
     writer.exec('BEGIN IMMEDIATE; DELETE FROM tokens');
 
-    const { json } = await outcomeOf(['backup', join(folder, 'b'), '--data', data]);
+    const { json } = await outcomeOf(['store', 'backup', join(folder, 'b'), '--data', data]);
     writer.exec('COMMIT');
     writer.close();
-    const after = await outcomeOf(['backup', join(folder, 'c'), '--data', data]);
+    const after = await outcomeOf(['store', 'backup', join(folder, 'c'), '--data', data]);
 
     expect([json.records, after.json.records]).toEqual([2, 0]);
   });
@@ -145,7 +145,7 @@ describe('backup', () => {
     const [taken, full] = [join(folder, 'taken'), join(folder, 'full')];
     writeFileSync(taken, 'precious');
     mkdirSync(full);
-    const backup = (name: string) => run(['backup', name, '--data', data]);
+    const backup = (name: string) => run(['store', 'backup', name, '--data', data]);
 
     const nowhere = await backup(join(folder, 'no', 'b'));
     for (const name of [taken, full, data]) {
@@ -165,7 +165,7 @@ describe('backup', () => {
     const { data, folder } = await withTokens(1);
     writeFileSync(join(data, 'leases.db'), 'no database '.repeat(1000));
 
-    const refused = await run(['backup', join(folder, 'b'), '--data', data]);
+    const refused = await run(['store', 'backup', join(folder, 'b'), '--data', data]);
 
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toContain(`${join(data, 'leases.db')} cannot be copied to`);
@@ -177,7 +177,7 @@ describe('backup', () => {
     async (signal) => {
       const { data, folder } = await withTokens(1);
       enlarge(join(data, 'tokens.db'));
-      const { child, ended } = start(['backup', join(folder, 'b'), '--data', data]);
+      const { child, ended } = start(['store', 'backup', join(folder, 'b'), '--data', data]);
       await draftIn(folder);
 
       child.kill(signal);
@@ -191,7 +191,7 @@ describe('backup', () => {
   it('removes what a killed one has left, and nothing else', async () => {
     const { data, folder } = await withTokens(1);
     enlarge(join(data, 'tokens.db'));
-    const killed = start(['backup', join(folder, 'b'), '--data', data]);
+    const killed = start(['store', 'backup', join(folder, 'b'), '--data', data]);
     const left = await draftIn(folder);
     killed.child.kill('SIGKILL');
     await killed.ended;
@@ -214,7 +214,7 @@ describe('backup', () => {
     writeFileSync(join(folder, old), '');
     utimesSync(join(folder, old), 0, 0);
 
-    await outcomeOf(['backup', join(folder, 'b'), '--data', data]);
+    await outcomeOf(['store', 'backup', join(folder, 'b'), '--data', data]);
 
     expect(readdirSync(folder).sort()).toEqual([...kept, linked, 'b', 'data'].sort());
     expect(await recordsIn(join(data, 'tokens.db'))).toHaveLength(1);
@@ -222,7 +222,7 @@ describe('backup', () => {
 
   it('may be made several times at once', async () => {
     const { data, folder } = await withTokens(1);
-    const backup = () => outcomeOf(['backup', join(folder, 'b'), '--data', data]);
+    const backup = () => outcomeOf(['store', 'backup', join(folder, 'b'), '--data', data]);
 
     const ends = await Promise.allSettled([backup(), backup(), backup()]);
 
@@ -268,7 +268,7 @@ describe('backup', () => {
     ],
   ])('prints the command of the server for %s, with tables %s', async (store, tables, command) => {
     const flags = ['--store', store, ...(tables === undefined ? [] : ['--tables', tables])];
-    const printed = await run(['backup', 'b', ...flags]);
+    const printed = await run(['store', 'backup', 'b', ...flags]);
 
     expect(printed).toMatchObject({ code: 3, stdout: `mkdir -p b && ${command}\n` });
     expect(printed.stderr).toContain('no backup is made yet');
@@ -277,7 +277,7 @@ describe('backup', () => {
 
   it('prints a command that is one word where a name has spaces', async () => {
     const store = 'mysql://db.internal/acme';
-    const { stdout } = await run(['backup', "ada's", '--store', store, '--json']);
+    const { stdout } = await run(['store', 'backup', "ada's", '--store', store, '--json']);
     expect(JSON.parse(stdout).command).toContain(`mkdir -p 'ada'\\''s' && mysqldump`);
   });
 
@@ -288,11 +288,11 @@ describe('backup', () => {
   ] as const)('prints a command that backs up %s', async (engine, login) => {
     if (!engines.includes(engine)) return;
     const { flags, url, tables } = newStore(engine);
-    await run(['migrate', ...flags]);
+    await run(['store', 'migrate', ...flags]);
     const [first, last] = [await fileWith(records()), join(newFolder(), 'last.db')];
-    await outcomeOf(['copy', '--from', first, '--to', url, '--to-tables', tables]);
+    await outcomeOf(['store', 'copy', '--from', first, '--to', url, '--to-tables', tables]);
     const folder = join(newFolder(), 'b');
-    const { json } = await outcomeOf(['backup', folder, ...flags]);
+    const { json } = await outcomeOf(['store', 'backup', folder, ...flags]);
 
     const [make, tool = ''] = String(json.command).split(' && ');
     const [program, ...rest] = tool.split(' ');
@@ -310,7 +310,7 @@ describe('backup', () => {
     expect(text).toMatch(/^\p{ASCII}*$/u);
     const restore = `mysql ${login.join(' ')} ${place} < "$1"`;
     expect(await runInShell(restore, join(folder, file))).toMatchObject({ code: 0 });
-    await outcomeOf(['copy', '--from', url, '--from-tables', tables, '--to', last]);
+    await outcomeOf(['store', 'copy', '--from', url, '--from-tables', tables, '--to', last]);
     expect(await recordsIn(last)).toEqual(await recordsIn(first));
   });
 
@@ -318,14 +318,14 @@ describe('backup', () => {
     [[], 2, '<FOLDER> is missing'],
     [['b', '--data', '/nowhere'], 1, '/nowhere/tokens.db does not exist'],
   ])('refuses %j', async (words, code, message) => {
-    const refused = await run(['backup', ...words]);
+    const refused = await run(['store', 'backup', ...words]);
     expect(refused).toMatchObject({ code, stdout: '' });
     expect(refused.stderr).toContain(message);
   });
 
   it('names the Node.js version to use if there is no node:sqlite', async () => {
     const { data, folder } = await withTokens(1);
-    const refused = await run(['backup', join(folder, 'b'), '--data', data], {
+    const refused = await run(['store', 'backup', join(folder, 'b'), '--data', data], {
       NODE_OPTIONS: '--no-experimental-sqlite',
     });
     expect(refused).toMatchObject({ code: 1, stdout: '' });
@@ -334,7 +334,7 @@ describe('backup', () => {
 
   it('prints the output that its help shows', async () => {
     const { data } = await withTokens(2);
-    const example = exampleOf('backup');
+    const example = exampleOf('store backup');
     const { stdout } = await runInShell(`cd "$1" && tokenwright ${example.call}`, join(data, '..'));
     expect(stdout.trimEnd()).toBe(example.output);
   });
@@ -377,9 +377,36 @@ describe('copy', () => {
     const { url, tables } = newStore(engine);
     const [first, last] = [await fileWith(records()), join(newFolder(), 'last.db')];
 
-    const there = await outcomeOf(['copy', '--from', first, '--to', url, '--to-tables', tables]);
-    const back = await outcomeOf(['copy', '--from', url, '--from-tables', tables, '--to', last]);
-    const again = await outcomeOf(['copy', '--from', first, '--to', url, '--to-tables', tables]);
+    const there = await outcomeOf([
+      'store',
+      'copy',
+      '--from',
+      first,
+      '--to',
+      url,
+      '--to-tables',
+      tables,
+    ]);
+    const back = await outcomeOf([
+      'store',
+      'copy',
+      '--from',
+      url,
+      '--from-tables',
+      tables,
+      '--to',
+      last,
+    ]);
+    const again = await outcomeOf([
+      'store',
+      'copy',
+      '--from',
+      first,
+      '--to',
+      url,
+      '--to-tables',
+      tables,
+    ]);
 
     const compared = { records: 125, missing: 0, different: 0, target: 125 };
     const all = { copied: 125, updated: 0, equal: 0, conflicts: [], compared };
@@ -396,7 +423,14 @@ describe('copy', () => {
   it('keeps values valid with the same keys', async () => {
     const { data, folder, tokens } = await withTokens(2);
     const target = join(folder, 'tokens.db');
-    await outcomeOf(['copy', '--from', join(data, 'tokens.db'), '--to', `sqlite:${target}`]);
+    await outcomeOf([
+      'store',
+      'copy',
+      '--from',
+      join(data, 'tokens.db'),
+      '--to',
+      `sqlite:${target}`,
+    ]);
     writeFileSync(join(folder, 'keys.json'), readFileSync(join(data, 'keys.json')), {
       mode: 0o600,
     });
@@ -447,7 +481,14 @@ describe('copy', () => {
     const other = newRecord('full', { account: 'eve' });
     const [from, to] = [await fileWith(records()), await fileWith([other])];
 
-    const { text, json, isNegative } = await outcomeOf(['copy', '--from', from, '--to', to]);
+    const { text, json, isNegative } = await outcomeOf([
+      'store',
+      'copy',
+      '--from',
+      from,
+      '--to',
+      to,
+    ]);
 
     expect(isNegative).toBe(true);
     expect(json).toMatchObject({ copied: 124, conflicts: [other.id] });
@@ -501,7 +542,7 @@ describe('copy', () => {
     const data = newFolder();
     const from = await fileWith(records());
     const to = join(data, 'tokens.db');
-    await outcomeOf(['copy', '--from', from, '--to', to]);
+    await outcomeOf(['store', 'copy', '--from', from, '--to', to]);
     const written = SqliteTokenStore.openFile(from);
     onTestFinished(() => written.close());
     await written.insert(newRecord('late'));
@@ -517,7 +558,7 @@ describe('copy', () => {
   it('refuses an empty source, and creates no target', async () => {
     const [from, folder] = [await fileWith([]), newFolder()];
 
-    const refused = await run(['copy', '--from', from, '--to', join(folder, 'to.db')]);
+    const refused = await run(['store', 'copy', '--from', from, '--to', join(folder, 'to.db')]);
 
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toContain('holds no records: there is nothing to copy');
@@ -528,8 +569,8 @@ describe('copy', () => {
     const from = await fileWith(records());
 
     const noFolder = join(newFolder(), 'none', 'to.db');
-    const unmade = await run(['copy', '--from', from, '--to', noFolder]);
-    const refused = await run(['copy', '--from', from, '--to', 'redis://127.0.0.1:1']);
+    const unmade = await run(['store', 'copy', '--from', from, '--to', noFolder]);
+    const refused = await run(['store', 'copy', '--from', from, '--to', 'redis://127.0.0.1:1']);
 
     expect(unmade.code).toBe(1);
     expect(unmade.stderr).toContain(`SQLite in ${noFolder}: the database file cannot be opened`);
@@ -557,7 +598,7 @@ describe('copy', () => {
     ['postgres://ada:canary@db/acme', 'postgresql://eve@db/acme'],
     ['redis://db/0', 'redis://:canary@db/0'],
   ])('refuses to copy %s to the same store, given as %s', async (from, to) => {
-    const { stderr, code } = await run(['copy', '--from', from, '--to', to]);
+    const { stderr, code } = await run(['store', 'copy', '--from', from, '--to', to]);
     expect(code).toBe(2);
     expect(stderr).toContain('--from and --to are the same store');
     expect(stderr).not.toContain('canary');
@@ -567,8 +608,8 @@ describe('copy', () => {
     const [from, to] = [await fileWith(records()), join(newFolder(), 'to.db')];
     const both = { TOKENWRIGHT_COPY_FROM: from, TOKENWRIGHT_COPY_TO: to };
 
-    const copied = await run(['copy', '--json'], both);
-    const refused = await run(['copy'], { TOKENWRIGHT_COPY_FROM: from });
+    const copied = await run(['store', 'copy', '--json'], both);
+    const refused = await run(['store', 'copy'], { TOKENWRIGHT_COPY_FROM: from });
 
     expect(copied).toMatchObject({ code: 0, stderr: '' });
     expect(JSON.parse(copied.stdout)).toMatchObject({ copied: 125 });
@@ -595,7 +636,7 @@ describe('progress', () => {
 async function withTokens(count: number) {
   const folder = newFolder();
   const data = join(folder, 'data');
-  await outcomeOf(['migrate', '--data', data]);
+  await outcomeOf(['store', 'migrate', '--data', data]);
   await outcomeOf(['keys', 'new', '--data', data]);
   const service = serviceOn(data);
   const tokens = [];

@@ -26,32 +26,33 @@ async function storeWithTokens(data = newFolder()) {
 }
 
 const review = (data: string, ...flags: string[]) =>
-  outcomeOf(['review', '--data', data, ...flags]);
+  outcomeOf(['token', 'review', '--data', data, ...flags]);
 
-describe('review', () => {
+describe('token review in a store', () => {
   it('prints findings, and exits with 3', async () => {
     const data = await storeWithTokens();
-    const { code, stdout, stderr } = await run(['review', '--data', data]);
+    const { code, stdout, stderr } = await run(['token', 'review', '--data', data]);
 
     expect(code).toBe(3);
     const text = stdout.replaceAll(/\s+/g, ' ');
-    expect(text).toMatch(
-      /^broad bob acme_1k1broadx… may use every method, and may use a whole host;/,
-    );
-    expect(text).toMatch(
-      / stale_secret ada acme_1k1oldxxx… \(ci\) has had the same value since 20/,
-    );
+    expect(text).toMatch(/^broad bob broadx+ may use every method, and may use a whole host;/);
+    expect(text).toMatch(/ stale_secret ada oldx+ \(ci\) has had the same value since 20/);
     expect(stderr).toBe(`2 findings about 2 tokens in SQLite in ${join(data, 'tokens.db')}\n`);
   });
 
   it('prints a JSON array with --json, also if nothing is found', async () => {
     const data = await storeWithTokens();
-    const { code, stdout, stderr } = await run(['review', '--data', data, '--json']);
-    const none = await run([...['review', '--data', data, '--json', '--account', 'nobody']]);
+    const { code, stdout, stderr } = await run(['token', 'review', '--data', data, '--json']);
+    const none = await run([
+      ...['token', 'review', '--data', data, '--json', '--account', 'nobody'],
+    ]);
 
     const found = JSON.parse(stdout);
     expect({ code, stderr }).toEqual({ code: 3, stderr: '' });
-    expect(found).toMatchObject([{ code: 'broad' }, { code: 'stale_secret' }]);
+    expect(found).toMatchObject([
+      { code: 'broad', account: 'bob' },
+      { code: 'stale_secret', account: 'ada' },
+    ]);
     expect(stdout).toBe(`${JSON.stringify(found, null, 2)}\n`);
     expect(none).toMatchObject({ code: 0, stdout: '[]\n', stderr: '' });
   });
@@ -59,7 +60,7 @@ describe('review', () => {
   it('exits normally if its reader closes the pipe early', async () => {
     const data = await storeWithTokens();
     const { stdout, stderr } = await runInShell(
-      'set -o pipefail; tokenwright review --data "$1" --json | true; echo "$?"',
+      'set -o pipefail; tokenwright token review --data "$1" --json | true; echo "$?"',
       data,
     );
 
@@ -69,11 +70,11 @@ describe('review', () => {
   it('finds nothing about an account without problems, and exits with 0', async () => {
     const data = await storeWithTokens();
     const { code, stdout, stderr } = await run([
-      ...['review', '--data', data, '--account', 'ada', '--secret-older-than-days', '201'],
+      ...['token', 'review', '--data', data, '--account', 'ada', '--secret-older-than-days', '201'],
     ]);
 
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
-    expect(stderr).toBe(`nothing found in SQLite in ${join(data, 'tokens.db')}\n`);
+    expect(stderr).toBe(`nothing found of ada in SQLite in ${join(data, 'tokens.db')}\n`);
   });
 
   it('prints the facts of a finding with --json, without the digest of the value', async () => {
@@ -83,9 +84,7 @@ describe('review', () => {
     expect(json).toEqual([
       {
         code: 'stale_secret',
-        account: 'ada',
-        id: newRecord('old').id,
-        name: 'ci',
+        token: expect.objectContaining({ id: newRecord('old').id, name: 'ci' }),
         scopes: [ORDERS],
         secretSince: expect.anything(),
         message: expect.stringContaining('rotate it'),

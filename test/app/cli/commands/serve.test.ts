@@ -714,10 +714,10 @@ describe('the tokenwright command', () => {
   it('refuses an unknown variable in any command, but still prints help', async () => {
     const environment = { TOKENWRIGHT_STROE: 'postgres://ada:canary@db.example/acme' };
     const calls = [
-      ['migrate'],
+      ['store', 'migrate'],
       ['token', 'list'],
       ['keys', 'check'],
-      ['scopes', 'minimize', '*:*/*'],
+      ['catalog', 'minimize', '*:*/*'],
     ];
 
     for (const words of calls) {
@@ -726,7 +726,10 @@ describe('the tokenwright command', () => {
       expect(ended.stderr).toMatch(/TOKENWRIGHT_STROE; did you mean TOKENWRIGHT_STORE\?\n$/);
       expect(ended.stderr).not.toContain('canary');
     }
-    expect(await run(['migrate', '--help'], environment)).toMatchObject({ code: 0, stderr: '' });
+    expect(await run(['store', 'migrate', '--help'], environment)).toMatchObject({
+      code: 0,
+      stderr: '',
+    });
   });
 
   it.each([[[]], [['sevre']]])('asks for a command when called with %j', async (args) => {

@@ -16,9 +16,9 @@ describe.skipIf(sqlEngines.length === 0)('migrate', () => {
     async (engine) => {
       const { flags } = newStore(engine);
 
-      const first = await run(['migrate', ...flags]);
-      const second = await run(['migrate', ...flags]);
-      const third = await run(['migrate', ...flags, '--json']);
+      const first = await run(['store', 'migrate', ...flags]);
+      const second = await run(['store', 'migrate', ...flags]);
+      const third = await run(['store', 'migrate', ...flags, '--json']);
 
       expect(JSON.parse(third.stdout)).toEqual({
         store: expect.stringContaining('at 127.0.0.1:'),
@@ -28,7 +28,7 @@ describe.skipIf(sqlEngines.length === 0)('migrate', () => {
       expect(first.stdout).toMatch(/at 127.0.0.1:\d+\/\w+: the tables are up to date now\n$/);
       expect(second).toMatchObject({ code: 0, stderr: '' });
       expect(second.stdout).toMatch(/the tables were up to date already\n$/);
-      const examined = await run(['doctor', ...flags, '--json']);
+      const examined = await run(['store', 'doctor', ...flags, '--json']);
       expect(examined.code).toBe(0);
       expect(JSON.parse(examined.stdout)).toEqual({
         findings: [],
@@ -44,16 +44,20 @@ describe.skipIf(sqlEngines.length === 0)('migrate', () => {
       const off = { TOKENWRIGHT_USAGE: 'off' };
       const readUsage = () => runSql(engine, `SELECT uses FROM ${tables}_usage`);
 
-      expect((await run(['migrate', ...flags], off)).stdout).toContain('tables are up to date now');
-      expect((await run(['migrate', ...flags], off)).stdout).toContain('were up to date already');
+      expect((await run(['store', 'migrate', ...flags], off)).stdout).toContain(
+        'tables are up to date now',
+      );
+      expect((await run(['store', 'migrate', ...flags], off)).stdout).toContain(
+        'were up to date already',
+      );
       await readUsage();
       await runSql(engine, `DROP TABLE ${tables}_usage`);
-      const missing = await run(['doctor', ...flags]);
+      const missing = await run(['store', 'doctor', ...flags]);
       expect(missing.code).toBe(3);
       expect(missing.stdout).toMatch(/^usage_missing /);
-      expect(missing.stdout.replaceAll(/\s+/g, ' ')).toContain('run tokenwright migrate');
-      expect(await run(['doctor', ...flags], off)).toMatchObject({ code: 0, stdout: '' });
-      expect((await run(['migrate', ...flags])).stdout).toContain('up to date now');
+      expect(missing.stdout.replaceAll(/\s+/g, ' ')).toContain('run tokenwright store migrate');
+      expect(await run(['store', 'doctor', ...flags], off)).toMatchObject({ code: 0, stdout: '' });
+      expect((await run(['store', 'migrate', ...flags])).stdout).toContain('up to date now');
       await readUsage();
     },
   );
@@ -61,15 +65,15 @@ describe.skipIf(sqlEngines.length === 0)('migrate', () => {
   it.each(sqlEngines)('prints the SQL for %s, and changes nothing', async (engine) => {
     const { flags } = newStore(engine);
 
-    const { code, stdout, stderr } = await run(['migrate', ...flags, '--print']);
-    const { stdout: json } = await run(['migrate', ...flags, '--print', '--json']);
+    const { code, stdout, stderr } = await run(['store', 'migrate', ...flags, '--print']);
+    const { stdout: json } = await run(['store', 'migrate', ...flags, '--print', '--json']);
     expect(JSON.parse(json)).toEqual({ sql: stdout.trimEnd() });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(await run(['doctor', ...flags])).toMatchObject({ code: 3 });
+    expect(await run(['store', 'doctor', ...flags])).toMatchObject({ code: 3 });
 
     await runSql(engine, stdout);
-    expect(await run(['doctor', ...flags])).toMatchObject({ code: 0, stdout: '' });
-    expect((await run(['migrate', ...flags])).stdout).toContain('were up to date already');
+    expect(await run(['store', 'doctor', ...flags])).toMatchObject({ code: 0, stdout: '' });
+    expect((await run(['store', 'migrate', ...flags])).stdout).toContain('were up to date already');
   });
 });
 
@@ -77,8 +81,8 @@ describe.skipIf(redisEngines.length === 0)('migrate', () => {
   it.each(redisEngines)('reports that there is nothing to do in %s', async (engine) => {
     const { flags } = newStore(engine);
 
-    const printed = await run(['migrate', ...flags]);
-    const { stdout: json } = await run(['migrate', ...flags, '--json']);
+    const printed = await run(['store', 'migrate', ...flags]);
+    const { stdout: json } = await run(['store', 'migrate', ...flags, '--json']);
 
     expect(printed).toMatchObject({ code: 0, stderr: '' });
     expect(printed.stdout).toMatch(/^Redis .*at .*: nothing to do, there is no schema\n$/);
@@ -95,7 +99,7 @@ describe('migrate', () => {
   ])('prints SQL for %s without a server or a driver: %s', async (url, sql) => {
     const flags = ['--store', url, '--tables', 'mine', '--print'];
 
-    const printed = await run(['migrate', ...flags], withoutDrivers);
+    const printed = await run(['store', 'migrate', ...flags], withoutDrivers);
 
     expect(printed).toMatchObject({ code: 0, stderr: '' });
     expect(printed.stdout).toContain(sql);
@@ -106,14 +110,14 @@ describe('migrate', () => {
     ['redis://127.0.0.1:1', 'Redis at 127.0.0.1:1'],
     ['redis+cluster://127.0.0.1:1', 'Redis Cluster at 127.0.0.1:1'],
   ])('prints no SQL for %s, without a server or a driver', async (store, name) => {
-    const printed = await run(['migrate', '--store', store, '--print'], withoutDrivers);
+    const printed = await run(['store', 'migrate', '--store', store, '--print'], withoutDrivers);
 
     expect(printed).toMatchObject({ code: 0, stdout: '' });
     expect(printed.stderr).toBe(`${name}: nothing to do, there is no schema\n`);
   });
 
   it('prints the SQL for CockroachDB and YugabyteDB', async () => {
-    const migrate = ['migrate', '--store', 'postgres://127.0.0.1:1/acme', '--print'];
+    const migrate = ['store', 'migrate', '--store', 'postgres://127.0.0.1:1/acme', '--print'];
     const sqlOf = async (...flags: string[]) => (await outcomeOf([...migrate, ...flags])).text;
 
     expect(await sqlOf('--dialect', 'cockroach')).not.toContain('COLLATE');
@@ -133,7 +137,7 @@ describe('migrate', () => {
       '--dialect must be cockroach or yugabyte',
     ],
   ])('refuses %j with --dialect %s', async (flags, dialect, message) => {
-    const refused = await run(['migrate', ...flags, '--dialect', dialect], withoutDrivers);
+    const refused = await run(['store', 'migrate', ...flags, '--dialect', dialect], withoutDrivers);
 
     expect(refused).toMatchObject({ code: 2, stdout: '' });
     expect(refused.stderr).toContain(message);
@@ -143,8 +147,8 @@ describe('migrate', () => {
     const { url, tables } = newStore('postgres');
     const environment = { TOKENWRIGHT_STORE: url, TOKENWRIGHT_TABLES: tables };
 
-    expect((await run(['migrate'], environment)).stdout).toContain('up to date now');
-    const again = await run(['migrate', '--store', url], environment);
+    expect((await run(['store', 'migrate'], environment)).stdout).toContain('up to date now');
+    const again = await run(['store', 'migrate', '--store', url], environment);
     expect(again.stdout).toContain('were up to date already');
   });
 
@@ -152,7 +156,7 @@ describe('migrate', () => {
     const { tables, flags } = newStore('postgres');
     await runSql('postgres', `CREATE TABLE ${tables}_tokens (id text)`);
 
-    const refused = await run(['migrate', ...flags]);
+    const refused = await run(['store', 'migrate', ...flags]);
 
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toMatch(new RegExp(`^tokenwright: .*${tables}.*\\n$`));
@@ -162,23 +166,23 @@ describe('migrate', () => {
 describe('migrate of an SQLite file', () => {
   it('creates the file for its owner only, and reports the next time that it is up to date', async () => {
     const data = join(newFolder(), 'data');
-    const migrate = ['migrate', '--data', data];
+    const migrate = ['store', 'migrate', '--data', data];
     const file = join(data, 'tokens.db');
 
-    const absent = await run(['doctor', '--data', data]);
+    const absent = await run(['store', 'doctor', '--data', data]);
     const made = await run(migrate);
     const mode = statSync(file).mode & 0o777;
     const again = await outcomeOf(migrate);
 
     expect(absent.stderr).toContain(
-      `${file} does not exist: tokenwright migrate and serve make it`,
+      `${file} does not exist: tokenwright store migrate and serve make it`,
     );
     expect(made.code).toBe(0);
     expect(made.stdout).toMatch(`SQLite in ${file}: the file was created\n`);
     expect([mode, statSync(data).mode & 0o777]).toEqual([0o600, 0o700]);
     expect(again.text).toMatch(`SQLite in ${file}: the file was up to date already\n`);
     expect(again.json).toEqual({ store: `SQLite in ${file}`, changed: false });
-    expect((await run(['doctor', '--data', data])).code).toBe(0);
+    expect((await run(['store', 'doctor', '--data', data])).code).toBe(0);
   });
 
   it('brings an empty file up to date, and refuses a file that is not an SQLite database', async () => {
@@ -187,11 +191,11 @@ describe('migrate of an SQLite file', () => {
     writeFileSync(old, '');
     writeFileSync(other, 'no database '.repeat(1000));
 
-    const { text, json } = await outcomeOf(['migrate', '--store', `sqlite:${old}`]);
+    const { text, json } = await outcomeOf(['store', 'migrate', '--store', `sqlite:${old}`]);
 
     expect(text).toMatch(`SQLite in ${old}: the file is up to date now\n`);
     expect(json).toEqual({ store: `SQLite in ${old}`, changed: true });
-    await expect(outcomeOf(['migrate', '--store', `sqlite:${other}`])).rejects.toThrow(
+    await expect(outcomeOf(['store', 'migrate', '--store', `sqlite:${other}`])).rejects.toThrow(
       'is not an SQLite database',
     );
     expect(readFileSync(other, 'utf8')).toMatch(/^(?:no database )+$/);
@@ -200,7 +204,7 @@ describe('migrate of an SQLite file', () => {
   it('refuses --print, and creates no file', async () => {
     const data = newFolder();
 
-    const refused = await run(['migrate', '--data', data, '--print']);
+    const refused = await run(['store', 'migrate', '--data', data, '--print']);
 
     expect(refused).toMatchObject({ code: 2, stdout: '' });
     expect(refused.stderr).toContain('--print needs --store (TOKENWRIGHT_STORE), such as postgres');
@@ -211,33 +215,33 @@ describe('migrate of an SQLite file', () => {
 describe('doctor', () => {
   it.each(sqlEngines)('reports a damaged or missing lease table in %s', async (engine) => {
     const { tables, flags } = newStore(engine);
-    await run(['migrate', ...flags]);
+    await run(['store', 'migrate', ...flags]);
     const index = engine === 'postgres' ? `${tables}_leases_by_end` : `by_end ON ${tables}_leases`;
     await runSql(engine, `DROP INDEX ${index}`);
 
-    const listed = await run(['doctor', ...flags, '--json']);
+    const listed = await run(['store', 'doctor', ...flags, '--json']);
     expect(JSON.parse(listed.stdout).findings).toMatchObject([{ code: 'leases_differ' }]);
     await runSql(engine, `DROP TABLE ${tables}_leases`);
-    const found = await run(['doctor', ...flags]);
+    const found = await run(['store', 'doctor', ...flags]);
     expect(found.code).toBe(3);
     expect(found.stdout).toMatch(/^leases_missing {2}tokens with limited uses are refused/);
-    await run(['migrate', ...flags]);
-    expect(await run(['doctor', ...flags])).toMatchObject({ code: 0, stdout: '' });
+    await run(['store', 'migrate', ...flags]);
+    expect(await run(['store', 'doctor', ...flags])).toMatchObject({ code: 0, stdout: '' });
   });
 
   it('examines the lease file if it exists, and creates none', async () => {
     const data = newFolder();
     const file = join(data, 'leases.db');
-    await run(['migrate', '--data', data]);
-    expect(await run(['doctor', '--data', data])).toMatchObject({ code: 0, stdout: '' });
+    await run(['store', 'migrate', '--data', data]);
+    expect(await run(['store', 'doctor', '--data', data])).toMatchObject({ code: 0, stdout: '' });
     expect(existsSync(file)).toBe(false);
     const store = SqliteTokenStore.open(data);
     await store.leases.giveBack([{ key: 'x', window: 0, amount: 1 }]);
     await store.close();
-    expect(await run(['doctor', '--data', data])).toMatchObject({ code: 0, stdout: '' });
+    expect(await run(['store', 'doctor', '--data', data])).toMatchObject({ code: 0, stdout: '' });
     writeFileSync(file, 'no database '.repeat(1000));
 
-    const found = await run(['doctor', '--data', data]);
+    const found = await run(['store', 'doctor', '--data', data]);
 
     expect(found.code).toBe(3);
     expect(found.stdout).toMatch(/^leases_unusable {2}tokens with limited uses are refused/);
@@ -246,8 +250,8 @@ describe('doctor', () => {
   it.skipIf(postgres === undefined)('prints findings as text, or as JSON with --json', async () => {
     const { flags } = newStore('postgres');
 
-    const found = await run(['doctor', ...flags]);
-    const listed = await run(['doctor', ...flags, '--json']);
+    const found = await run(['store', 'doctor', ...flags]);
+    const listed = await run(['store', 'doctor', ...flags, '--json']);
 
     expect(found.code).toBe(3);
     expect(found.stdout).toMatch(/^schema_missing {2}no token can be read/);
@@ -257,7 +261,7 @@ describe('doctor', () => {
       findings: [
         {
           code: 'schema_missing',
-          message: expect.stringContaining('run tokenwright migrate with'),
+          message: expect.stringContaining('run tokenwright store migrate with'),
         },
       ],
     });
@@ -265,15 +269,15 @@ describe('doctor', () => {
 
   it('reads the whole SQLite file with --full, and finds damage', async () => {
     const data = newFolder();
-    await run(['migrate', '--data', data]);
+    await run(['store', 'migrate', '--data', data]);
     const file = join(data, 'tokens.db');
     const content = readFileSync(file);
     // Overwrites the type of every page except the first, which a quick check reads.
     for (let page = 4096; page < content.length; page += 4096) content[page] = 0;
     writeFileSync(file, content);
 
-    expect(await run(['doctor', '--data', data])).toMatchObject({ code: 0, stdout: '' });
-    const found = await run(['doctor', '--data', data, '--full', '--json']);
+    expect(await run(['store', 'doctor', '--data', data])).toMatchObject({ code: 0, stdout: '' });
+    const found = await run(['store', 'doctor', '--data', data, '--full', '--json']);
     expect(found.code).toBe(3);
     const report = JSON.parse(found.stdout);
     expect(report.findings).toMatchObject([{ code: 'database_damaged' }]);
@@ -282,7 +286,7 @@ describe('doctor', () => {
   });
 
   it.skipIf(redis === undefined)('finds nothing in a Redis without weak settings', async () => {
-    const found = await run(['doctor', '--store', `${redis}/3`]);
+    const found = await run(['store', 'doctor', '--store', `${redis}/3`]);
 
     expect(found).toMatchObject({ code: 0, stdout: '' });
     expect(found.stderr).toMatch(
@@ -294,7 +298,7 @@ describe('doctor', () => {
     const server = await startServer('redis', { settings: { appendonly: 'no' } });
     onTestFinished(() => server.stop());
 
-    const found = await run(['doctor', '--store', server.url, '--json']);
+    const found = await run(['store', 'doctor', '--store', server.url, '--json']);
 
     expect(found.code).toBe(3);
     expect(found.stdout).toMatch(/append-only|AOF|appendonly/i);
@@ -304,13 +308,13 @@ describe('doctor', () => {
     'compares a Redis with the number of replicas in its URL',
     async () => {
       const codes = async (url: string) => {
-        const { stdout } = await run(['doctor', '--store', url, '--json']);
+        const { stdout } = await run(['store', 'doctor', '--store', url, '--json']);
         return JSON.parse(stdout).findings.map(({ code }: { code: string }) => code);
       };
 
       expect(await codes(`${redis}?replicas=0`)).toEqual([]);
       expect(await codes(`${redis}?replicas=1`)).not.toEqual([]);
-      expect(await run(['doctor', '--store', `${redis}?replicas=many`])).toMatchObject({
+      expect(await run(['store', 'doctor', '--store', `${redis}?replicas=many`])).toMatchObject({
         code: 1,
         stderr: expect.stringContaining('replicas must be a whole number from 0 to 10'),
       });
@@ -325,7 +329,7 @@ describe('doctor', () => {
     async (replicas, code, message) => {
       const findingsWith = async (replicas: number) => {
         const url = `${redisCluster}?replicas=${replicas}`;
-        const { code, stdout } = await run(['doctor', '--store', url, '--json']);
+        const { code, stdout } = await run(['store', 'doctor', '--store', url, '--json']);
         expect(code).toBe(3);
         return JSON.parse(stdout).findings;
       };
@@ -340,9 +344,9 @@ describe('doctor', () => {
 
   it('examines the SQLite file of a service, and fails if it is missing', async () => {
     const data = newFolder();
-    const absent = await run(['doctor', '--data', data]);
+    const absent = await run(['store', 'doctor', '--data', data]);
     await (await serve(['--data', data, '--account', 'ada:correct-horse'])).stop();
-    const found = await run(['doctor', '--data', data]);
+    const found = await run(['store', 'doctor', '--data', data]);
 
     expect(absent).toMatchObject({ code: 1, stdout: '' });
     expect(absent.stderr).toMatch(/tokens\.db does not exist/);
@@ -356,11 +360,11 @@ describe('doctor --full', () => {
     const { data, as } = await storeWithTokens(3);
     const [first] = await tokensIn(data);
     await outcomeOf(['token', 'revoke', first ?? '', ...as]);
-    const { notes, json } = await outcomeOf(['doctor', '--data', data, '--full']);
+    const { notes, json } = await outcomeOf(['store', 'doctor', '--data', data, '--full']);
 
     expect(notes).toMatch(/\nkey k1: made 2 live values, and seals 0 secrets$/);
     expect(json).toEqual({ findings: [], keys: [{ kid: 'k1', values: 2, secrets: 0 }] });
-    const short = await outcomeOf(['doctor', '--data', data]);
+    const short = await outcomeOf(['store', 'doctor', '--data', data]);
     expect(short.notes).not.toContain('key k1');
     expect(short.json).toEqual({ findings: [] });
   });
@@ -379,13 +383,13 @@ describe('reseal', () => {
   }
 
   const secretsOf = async (data: string) =>
-    (await outcomeOf(['doctor', '--data', data, '--full'])).json.keys;
+    (await outcomeOf(['store', 'doctor', '--data', data, '--full'])).json.keys;
 
   it('encrypts the secrets again with the active key, and only once', async () => {
     const { data } = await storeWithValues(3);
     await outcomeOf(['keys', 'rotate', '--data', data]);
     expect(await secretsOf(data)).toEqual([{ kid: 'k1', values: 3, secrets: 3 }]);
-    const { text, json, isNegative } = await outcomeOf(['reseal', '--data', data]);
+    const { text, json, isNegative } = await outcomeOf(['store', 'reseal', '--data', data]);
 
     expect(text).toBe(`encrypted 3 of 3 records again in SQLite in ${join(data, 'tokens.db')}`);
     expect(json).toEqual({ records: 3, resealed: 3, unreadable: 0, missed: 0 });
@@ -394,14 +398,23 @@ describe('reseal', () => {
       { kid: 'k1', values: 3, secrets: 0 },
       { kid: 'k2', values: 0, secrets: 3 },
     ]);
-    expect((await outcomeOf(['reseal', '--data', data])).json).toMatchObject({ resealed: 0 });
+    expect((await outcomeOf(['store', 'reseal', '--data', data])).json).toMatchObject({
+      resealed: 0,
+    });
   });
 
   it('reports how many secrets no key can decrypt, and exits with 3', async () => {
     const { data } = await storeWithValues(2);
     const keys = join(newFolder(), 'keys.json');
     await outcomeOf(['keys', 'new', '--keys', keys, '--kid', 'k7']);
-    const { json, notes, isNegative } = await outcomeOf(['reseal', '--data', data, '--keys', keys]);
+    const { json, notes, isNegative } = await outcomeOf([
+      'store',
+      'reseal',
+      '--data',
+      data,
+      '--keys',
+      keys,
+    ]);
 
     expect(json).toMatchObject({ resealed: 0, unreadable: 2 });
     expect(notes).toContain('no key of the file opens the secrets of 2 records');
@@ -414,7 +427,7 @@ describe('reseal', () => {
     const keys = join(data, 'verifier.json');
     writeFileSync(keys, verifier.text);
 
-    await expect(outcomeOf(['reseal', '--data', data, '--keys', keys])).rejects.toThrow();
+    await expect(outcomeOf(['store', 'reseal', '--data', data, '--keys', keys])).rejects.toThrow();
     expect(await secretsOf(data)).toEqual([{ kid: 'k1', values: 1, secrets: 1 }]);
   });
 });
@@ -431,7 +444,8 @@ describe('purge', () => {
     await outcomeOf(['token', 'revoke', revoked?.id ?? '', ...as]);
     await outcomeOf(['token', 'modify', expired?.id ?? '', ...as, '--ttl', '1']);
     const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
-    const purge = (...flags: string[]) => outcomeOf(['purge', '--data', data, '--yes', ...flags]);
+    const purge = (...flags: string[]) =>
+      outcomeOf(['store', 'purge', '--data', data, '--yes', ...flags]);
 
     expect((await purge('--older-than', '1h')).json).toMatchObject({ purged: 0 });
     expect((await purge('--before', '2026-01-01')).json).toEqual({
@@ -452,7 +466,7 @@ describe('purge', () => {
     await outcomeOf(['token', 'revoke', '--all', '--yes', ...as]);
     // A record that was revoked in the current millisecond is not older than that.
     for (const revoked = Date.now(); Date.now() === revoked; );
-    const purge = ['purge', '--data', data, '--older-than', '0s', '--yes'];
+    const purge = ['store', 'purge', '--data', data, '--older-than', '0s', '--yes'];
 
     expect((await outcomeOf([...purge, '--limit', '2'])).json).toMatchObject({ purged: 2 });
     expect((await outcomeOf(purge)).json).toMatchObject({ purged: 1 });
@@ -462,7 +476,7 @@ describe('purge', () => {
     const { data, tokens, as } = await storeWithTokens(2);
     await outcomeOf(['token', 'revoke', tokens[0]?.id ?? '', ...as]);
     const real = Date.now();
-    const purge = ['purge', '--data', data, '--older-than', '90d', '--yes'];
+    const purge = ['store', 'purge', '--data', data, '--older-than', '90d', '--yes'];
     const ahead = (days: number) =>
       vi.useFakeTimers({ toFake: ['Date'], now: real + days * 86_400_000 });
     onTestFinished(() => void vi.useRealTimers());
@@ -483,7 +497,7 @@ describe('purge', () => {
     const { data, tokens, as } = await storeWithTokens(5);
     for (const { id } of tokens.slice(0, 3)) await outcomeOf(['token', 'revoke', id, ...as]);
     for (const revoked = Date.now(); Date.now() === revoked; );
-    const purge = (...flags: string[]) => outcomeOf(['purge', '--data', data, ...flags]);
+    const purge = (...flags: string[]) => outcomeOf(['store', 'purge', '--data', data, ...flags]);
 
     const young = await purge('--older-than', '1h', '--dry-run');
     const some = await purge('--older-than', '0s', '--limit', '2', '--dry-run');
@@ -505,7 +519,7 @@ describe('purge', () => {
     const { data, as } = await storeWithTokens(1);
     await outcomeOf(['token', 'revoke', '--all', '--yes', ...as]);
     for (const revoked = Date.now(); Date.now() === revoked; );
-    const purge = ['purge', '--data', data, '--older-than', '0d'];
+    const purge = ['store', 'purge', '--data', data, '--older-than', '0d'];
 
     const ended = await run(purge);
 
@@ -518,8 +532,16 @@ describe('purge', () => {
 
   it.skipIf(engines.length === 0).each(engines)('counts with --dry-run in %s', async (engine) => {
     const { flags } = newStore(engine);
-    await run(['migrate', ...flags]);
-    const counted = await run(['purge', ...flags, '--older-than', '90d', '--dry-run', '--json']);
+    await run(['store', 'migrate', ...flags]);
+    const counted = await run([
+      'store',
+      'purge',
+      ...flags,
+      '--older-than',
+      '90d',
+      '--dry-run',
+      '--json',
+    ]);
     expect(counted).toMatchObject({ code: 0, stderr: '' });
     expect(JSON.parse(counted.stdout)).toMatchObject({ found: 0, records: 0 });
   });
@@ -534,14 +556,16 @@ describe('purge', () => {
     [['--older-than', '1d', '--limit', '0'], '--limit must be a whole number from 1 to 1000000'],
     [['--older-than', '1d'], 'does not exist'],
   ])('refuses %j', async (flags, message) => {
-    await expect(outcomeOf(['purge', '--data', newFolder(), ...flags])).rejects.toThrow(message);
+    await expect(outcomeOf(['store', 'purge', '--data', newFolder(), ...flags])).rejects.toThrow(
+      message,
+    );
   });
 
   it('prints the output that its help shows', async () => {
     const folder = newFolder();
     const { data, as } = await storeWithTokens(1, join(folder, 'data'));
     await outcomeOf(['token', 'revoke', '--all', '--yes', ...as]);
-    const example = exampleOf('purge');
+    const example = exampleOf('store purge');
     const call = example.call.replace('90d', '0s');
 
     const { stdout } = await runInShell(`cd "$1" && tokenwright ${call}`, join(data, '..'));
@@ -572,11 +596,26 @@ describe('commands on a store', () => {
       1,
       'PostgreSQL at 127.0.0.1:1/acme cannot be used: nothing',
     ],
-    ['doctor', ['--store', url], 1, 'PostgreSQL at 127.0.0.1:1/acme cannot be used: nothing'],
-    ['migrate', ['--store', url], 1, 'PostgreSQL at 127.0.0.1:1/acme cannot be used: nothing'],
-    ['migrate', ['--store', 'redis://ada:canary@127.0.0.1:1'], 1, 'Redis at 127.0.0.1:1 cannot be'],
-    ['migrate', ['--store', 'redis://ada:canary@nowhere.invalid'], 1, 'no host of that name'],
-    ['migrate', ['--store', 'redis+cluster://127.0.0.1:1'], 1, 'Cluster at 127.0.0.1:1 cannot be'],
+    ['store doctor', ['--store', url], 1, 'PostgreSQL at 127.0.0.1:1/acme cannot be used: nothing'],
+    [
+      'store migrate',
+      ['--store', url],
+      1,
+      'PostgreSQL at 127.0.0.1:1/acme cannot be used: nothing',
+    ],
+    [
+      'store migrate',
+      ['--store', 'redis://ada:canary@127.0.0.1:1'],
+      1,
+      'Redis at 127.0.0.1:1 cannot be',
+    ],
+    ['store migrate', ['--store', 'redis://ada:canary@nowhere.invalid'], 1, 'no host of that name'],
+    [
+      'store migrate',
+      ['--store', 'redis+cluster://127.0.0.1:1'],
+      1,
+      'Cluster at 127.0.0.1:1 cannot be',
+    ],
     ['serve', ['--store', 'mysql://ada:canary@127.0.0.1:1/acme', ...NO_WAIT], 1, 'MySQL at 127'],
     ['serve', ['--store', 'redis://ada:canary@127.0.0.1:1', ...NO_WAIT], 1, 'Redis at 127.0.0.1:1'],
     ['serve', ['--store', 'postgres//ada:canary@db.example'], 2, 'must begin with one of postgres'],
@@ -585,19 +624,24 @@ describe('commands on a store', () => {
     ['serve', ['--tables', 'canary'], 2, '--tables (TOKENWRIGHT_TABLES) needs --store'],
     ['serve', ['--data', url], 2, '--data (TOKENWRIGHT_DATA) must be a folder'],
     ['serve', ['--catalog', url], 1, 'does not exist'],
-    ['migrate', [`--stroe=${url}`], 2, "Unknown option '--stroe'; did you mean --store?"],
-    ['migrate', [url], 2, 'Unexpected argument; see tokenwright migrate --help'],
-    ['purge', ['--store', url, '--older-than', '1d'], 1, 'PostgreSQL at 127.0.0.1:1/acme cannot'],
+    ['store migrate', [`--stroe=${url}`], 2, 'has no flag --stroe; did you mean --store? See'],
+    ['store migrate', [url], 2, 'Unexpected argument; see tokenwright store migrate --help'],
+    [
+      'store purge',
+      ['--store', url, '--older-than', '1d'],
+      1,
+      'PostgreSQL at 127.0.0.1:1/acme cannot',
+    ],
     ['token', ['list', '--store', url, '--account', 'a'], 1, 'keys.json" does not exist'],
-    ['doctor', ['--store'], 2, 'argument missing'],
+    ['store doctor', ['--store'], 2, 'argument missing'],
     ['serve', ['--max-stale-ms', '60001'], 2, 'must be a whole number from 0 to 60000'],
     ['serve', ['--max-stale-ms', '-1'], 2, 'must be a whole number from 0 to 60000'],
   ])(
     'fail for %s %j with a one-line error that shows no password',
-    async (verb, flags, code, message) => {
+    async (words, flags, code, message) => {
       const environment = { TOKENWRIGHT_DATA: newFolder(), PORT: '0' };
 
-      const ended = await run([verb, ...flags], environment);
+      const ended = await run([...words.split(' '), ...flags], environment);
 
       expect(ended).toMatchObject({ code, stdout: '' });
       expect(ended.stderr).toContain(message);
@@ -608,13 +652,13 @@ describe('commands on a store', () => {
 
   it.each([
     ['serve', 'postgres://127.0.0.1:1/acme', 'pg'],
-    ['migrate', 'mysql://127.0.0.1:1/acme', 'mysql2'],
-    ['doctor', 'redis://127.0.0.1:1', 'ioredis'],
+    ['store migrate', 'mysql://127.0.0.1:1/acme', 'mysql2'],
+    ['store doctor', 'redis://127.0.0.1:1', 'ioredis'],
     ['serve', 'redis+cluster://127.0.0.1:1', 'ioredis'],
-  ])('name the missing package for %s with %s', async (verb, store, name) => {
+  ])('name the missing package for %s with %s', async (words, store, name) => {
     const environment = { TOKENWRIGHT_DATA: newFolder(), PORT: '0', ...withoutDrivers };
 
-    const ended = await run([verb, '--store', store], environment);
+    const ended = await run([...words.split(' '), '--store', store], environment);
 
     expect(ended).toMatchObject({ code: 1, stdout: '' });
     expect(ended.stderr).toMatch(/^tokenwright: .*\n$/);

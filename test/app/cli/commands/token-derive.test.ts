@@ -86,8 +86,8 @@ describe('token derive, with a store', () => {
     [['--scope', ORDERS, '--ttl', '0'], '--ttl'],
     [['--scope', 'canary'], '--scope must be scopes separated by commas'],
     [[], '--scope is required'],
-    [['--scope', ORDERS, '--account', 'ada'], "Unknown option '--account'"],
-    [['--scope', ORDERS, '--user', 'ada'], "Unknown option '--user'"],
+    [['--scope', ORDERS, '--account', 'ada'], 'has no flag --account'],
+    [['--scope', ORDERS, '--user', 'ada'], 'has no flag --user'],
   ])('refuses %j', async (words, message) => {
     const { data, parent } = await stored();
     await outcomeOf([

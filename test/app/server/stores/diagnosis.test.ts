@@ -125,7 +125,7 @@ describe('tokens.db', () => {
     const data = newFolder();
     make(join(data, 'tokens.db'));
 
-    const { code, stderr } = await run(['doctor', '--data', data]);
+    const { code, stderr } = await run(['store', 'doctor', '--data', data]);
 
     expect(code).not.toBe(0);
     expect(stderr).toMatch(reason);

@@ -366,7 +366,7 @@ async function refusedOpen(store: string): Promise<Error> {
 
 describe('withStore', () => {
   it.each<[StoreReason, RegExp]>([
-    ['schema_missing', /^a database: .*run tokenwright migrate/],
+    ['schema_missing', /^a database: .*run tokenwright store migrate/],
     // A database that cannot have the tables: migrate has just said so.
     ['unsupported', /^a database: the database refuses a statement/],
   ])('names the store and the cause of %s', async (reason, message) => {

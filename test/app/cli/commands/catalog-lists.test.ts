@@ -20,19 +20,19 @@ const CATALOG = [
   POST,
 ];
 
-describe('scopes explain', () => {
+describe('catalog explain', () => {
   const catalog = ['GET:shop.example/orders', 'GET:shop.example/bills'];
 
   it.each([
     [
       'a request that a scope allows',
-      [`${GET},*:*.example/orders/7`, 'GET', 'shop.example', '/orders/7?x=1'],
+      [`${GET},*:*.example/orders/7`, 'GET', 'https://shop.example/orders/7?x=1'],
       false,
       ['allowed  GET shop.example /orders/7', 'by       *:*.example/orders/7'],
     ],
     [
       'a method that does not match',
-      [GET, 'DELETE', 'shop.example', '/orders/7'],
+      [GET, 'DELETE', 'https://shop.example/orders/7'],
       true,
       [
         'refused  DELETE shop.example /orders/7',
@@ -43,7 +43,7 @@ describe('scopes explain', () => {
     ],
     [
       'a path that only starts with the same text',
-      [GET, 'GET', 'shop.example', '/orders2'],
+      [GET, 'GET', 'https://shop.example/orders2'],
       true,
       [
         'refused  GET shop.example /orders2',
@@ -54,7 +54,7 @@ describe('scopes explain', () => {
     ],
     [
       'a host that a wildcard does not match',
-      ['GET:*.shop.example/*', 'GET', 'shop.example', '/orders'],
+      ['GET:*.shop.example/*', 'GET', 'https://shop.example/orders'],
       true,
       [
         'refused  GET shop.example /orders',
@@ -65,7 +65,7 @@ describe('scopes explain', () => {
     ],
     [
       'an ambiguous request',
-      ['*:*/*', 'GET', 'shop.example', '/orders/../admin'],
+      ['*:*/*', 'GET', 'https://shop.example/orders/../admin'],
       true,
       [
         'refused  GET shop.example /orders/../admin',
@@ -74,7 +74,7 @@ describe('scopes explain', () => {
     ],
     [
       'a method in lower case',
-      ['*:*/*', 'get', 'shop.example', '/'],
+      ['*:*/*', 'get', 'https://shop.example/'],
       true,
       [
         'refused  get shop.example /',
@@ -82,7 +82,7 @@ describe('scopes explain', () => {
       ],
     ],
   ])('explains %s', async (_, words, isNegative, lines) => {
-    const outcome = await outcomeOf(['scopes', 'explain', ...words]);
+    const outcome = await outcomeOf(['catalog', 'explain', ...words]);
 
     expect(outcome.text.split('\n')).toEqual(lines);
     expect(outcome).toMatchObject({ isNegative, isJson: false });
@@ -101,9 +101,9 @@ describe('scopes explain', () => {
     ],
   ])('reports that the catalog %s the request', async (_, target, lines) => {
     const file = filesOf({ 'catalog.json': catalog });
-    const words = [POST, 'GET', 'shop.example', target, '--catalog', file('catalog.json')];
+    const words = [POST, 'GET', `https://shop.example${target}`, '--catalog', file('catalog.json')];
 
-    const { text } = await outcomeOf(['scopes', 'explain', ...words]);
+    const { text } = await outcomeOf(['catalog', 'explain', ...words]);
 
     expect(text.split('\n').slice(4)).toEqual(lines);
   });
@@ -165,16 +165,16 @@ describe('scopes explain', () => {
   ])('applies the routes of a catalog to %s', async (_, list, target, lines) => {
     const routes = ['orders$', 'orders/{}$', 'orders/export$'];
     const file = filesOf({ 'catalog.json': routes.map((path) => `GET:shop.example/${path}`) });
-    const request = ['GET', 'shop.example', target, '--catalog', file('catalog.json')];
+    const request = ['GET', `https://shop.example${target}`, '--catalog', file('catalog.json')];
 
-    const { text } = await outcomeOf(['scopes', 'explain', list, ...request]);
+    const { text } = await outcomeOf(['catalog', 'explain', list, ...request]);
 
     expect(text.split('\n')).toEqual(lines);
   });
 
   it('lets a template match a named segment without a catalog', async () => {
-    const words = ['GET:shop.example/orders/{}$', 'GET', 'shop.example', '/orders/export'];
-    expect((await outcomeOf(['scopes', 'explain', ...words])).text).toMatch(/^allowed/);
+    const words = ['GET:shop.example/orders/{}$', 'GET', 'https://shop.example/orders/export'];
+    expect((await outcomeOf(['catalog', 'explain', ...words])).text).toMatch(/^allowed/);
   });
 
   it.each([
@@ -188,10 +188,10 @@ describe('scopes explain', () => {
         paths: { '/orders/{id}': { get: {} } },
       },
     });
-    const request = ['GET', 'shop.example', '/orders/7', '--catalog', file('shop.json')];
+    const request = ['GET', 'https://shop.example/orders/7', '--catalog', file('shop.json')];
 
     const { text } = await outcomeOf([
-      ...['scopes', 'explain', '*:*/*', ...request],
+      ...['catalog', 'explain', '*:*/*', ...request],
       ...['--granularity', granularity],
     ]);
 
@@ -203,7 +203,13 @@ describe('scopes explain', () => {
     ['/?x=1', 'allowed  GET shop.example /root'],
     ['/x', 'refused  GET shop.example /x'],
   ])('reads the target %s with --root-name, like a guard', async (target, line) => {
-    const words = ['scopes', 'explain', 'GET:shop.example/root', 'GET', 'shop.example', target];
+    const words = [
+      'catalog',
+      'explain',
+      'GET:shop.example/root',
+      'GET',
+      `https://shop.example${target}`,
+    ];
 
     const { text } = await outcomeOf([...words, '--root-name', 'root']);
 
@@ -214,27 +220,27 @@ describe('scopes explain', () => {
 
   it('accepts several files after --catalog, but only after the operands', async () => {
     const file = filesOf({ 'a.json': ['GET:a.example/x'], 'b.json': ['GET:b.example/x'] });
-    const request = ['*:*/*', 'GET', 'b.example', '/x'];
+    const request = ['*:*/*', 'GET', 'https://b.example/x'];
     const catalogs = ['--catalog', file('a.json'), file('b.json')];
 
-    const outcome = await outcomeOf(['scopes', 'explain', ...request, ...catalogs]);
+    const outcome = await outcomeOf(['catalog', 'explain', ...request, ...catalogs]);
 
     expect(outcome.text).toContain('knows it as GET:b.example/x');
-    await expect(outcomeOf(['scopes', 'explain', ...catalogs, ...request])).rejects.toThrow(
+    await expect(outcomeOf(['catalog', 'explain', ...catalogs, ...request])).rejects.toThrow(
       'unexpected argument',
     );
   });
 
   it('returns the same members as the library in JSON', async () => {
     const file = filesOf({ 'catalog.json': catalog, 'none.json': [] });
-    const request = ['GET', 'shop.example', '/order', '--json'];
+    const request = ['GET', 'https://shop.example/order', '--json'];
 
     const refused = await outcomeOf([
-      ...['scopes', 'explain', POST, ...request],
+      ...['catalog', 'explain', POST, ...request],
       ...['--catalog', file('catalog.json')],
     ]);
-    const allowed = await outcomeOf(['scopes', 'explain', '*:*/*', ...request]);
-    const empty = await outcomeOf(['scopes', 'explain', file('none.json'), ...request]);
+    const allowed = await outcomeOf(['catalog', 'explain', '*:*/*', ...request]);
+    const empty = await outcomeOf(['catalog', 'explain', file('none.json'), ...request]);
 
     expect(refused).toMatchObject({ isJson: true, isNegative: true });
     expect(refused.json).toEqual({
@@ -257,9 +263,9 @@ describe('scopes explain', () => {
   });
 
   it('prints neither a query string nor control characters', async () => {
-    const words = [GET, 'GET', 'shop.example', '/a\u001b[31m?key=canary'];
+    const words = [GET, 'GET', 'https://shop.example/a\u001b[31m?key=canary'];
 
-    const { text } = await outcomeOf(['scopes', 'explain', ...words]);
+    const { text } = await outcomeOf(['catalog', 'explain', ...words]);
 
     expect(text).toContain('/a?[31m');
     expect(text).not.toContain('\u001b');
@@ -267,7 +273,7 @@ describe('scopes explain', () => {
   });
 });
 
-describe('scopes expand', () => {
+describe('catalog expand', () => {
   const contents = {
     'catalog.json': CATALOG,
     'empty.json': [],
@@ -295,7 +301,7 @@ describe('scopes expand', () => {
   ])('expands %s to concrete scopes', async (list, granted, narrowed) => {
     const file = filesOf(contents);
 
-    const outcome = await outcomeOf(['scopes', 'expand', list, '--catalog', file('catalog.json')]);
+    const outcome = await outcomeOf(['catalog', 'expand', list, '--catalog', file('catalog.json')]);
 
     expect(outcome.json).toEqual({ granted, narrowed });
     const lines = outcome.text.split('\n').map((line) => line.split('  # ', 2));
@@ -310,33 +316,31 @@ describe('scopes expand', () => {
   ])('refuses %s with the catalog %s', async (list, catalog, message) => {
     const file = filesOf(contents);
 
-    const outcome = outcomeOf(['scopes', 'expand', list, '--catalog', file(catalog)]);
+    const outcome = outcomeOf(['catalog', 'expand', list, '--catalog', file(catalog)]);
 
     await expect(outcome).rejects.toThrow(message);
   });
 });
 
-describe('scopes diff', () => {
+describe('catalog diff --rights', () => {
   it.each([
     [GET, POST, `+ ${POST}\n- ${GET}`],
     [GET, `${GET},${POST}`, `+ ${POST}`],
     [`${GET},${POST}`, GET, `- ${POST}`],
     [GET, `${GET},GET:shop.example/orders/7`, ''],
   ])('prints the difference between %s and %s', async (before, after, text) => {
-    const plain = await outcomeOf(['scopes', 'diff', before, after]);
-    const strict = await outcomeOf(['scopes', 'diff', before, after, '--exit-code']);
+    const outcome = await outcomeOf(['catalog', 'diff', before, after, '--rights']);
 
-    expect(plain).toMatchObject({ text, isNegative: false });
-    expect(strict).toMatchObject({ text, isNegative: text !== '' });
-    expect('notes' in plain).toBe(text === '');
-    expect(plain.json).toEqual({
+    expect(outcome).toMatchObject({ text, isNegative: text.includes('- ') });
+    expect('notes' in outcome).toBe(text === '');
+    expect(outcome.json).toEqual({
       added: text.includes('+') ? [POST] : [],
       removed: text.includes('-') ? [text.slice(text.indexOf('- ') + 2)] : [],
     });
   });
 });
 
-describe('scopes minimize', () => {
+describe('catalog minimize', () => {
   it.each([
     [`${POST},${GET},${GET}`, [GET, POST]],
     [`${GET},*:*.example/*`, ['*:*.example/*']],
@@ -344,7 +348,7 @@ describe('scopes minimize', () => {
     [`${GET}$,${GET}/{id}$,${GET}/7$`, [`${GET}$`, `${GET}/{}$`]],
     [' GET:Shop.Example/orders , GET:shop.example/orders2', [GET, `${GET}2`]],
   ])('reduces %s to the fewest scopes', async (list, scopes) => {
-    const outcome = await outcomeOf(['scopes', 'minimize', list]);
+    const outcome = await outcomeOf(['catalog', 'minimize', list]);
 
     expect(outcome).toMatchObject({ text: scopes.join('\n'), json: scopes });
   });
@@ -358,14 +362,14 @@ describe('scopes minimize', () => {
     ['GET/shop.example', '"GET/shop.example" does not exist'],
     ['./GET:shop.example/orders', 'does not exist'],
   ])('refuses the list %s', async (list, ...messages) => {
-    const outcome = outcomeOf(['scopes', 'minimize', list]);
+    const outcome = outcomeOf(['catalog', 'minimize', list]);
 
     for (const message of messages) await expect(outcome).rejects.toThrow(message);
     await expect(outcome).rejects.not.toThrow(/\n/);
   });
 
   it('refuses a very long list without repeating all of it', async () => {
-    const outcome = outcomeOf(['scopes', 'minimize', 'x'.repeat(5000)]);
+    const outcome = outcomeOf(['catalog', 'minimize', 'x'.repeat(5000)]);
 
     await expect(outcome).rejects.toThrow(`the file "${'x'.repeat(100)}..." does not exist`);
     await expect(outcome).rejects.not.toThrow(/\n/);
@@ -381,7 +385,7 @@ describe('scopes minimize', () => {
   ])('refuses a file that contains %s', async (content, message) => {
     const file = filesOf({ 'list.json': content });
 
-    const outcome = outcomeOf(['scopes', 'minimize', file('list.json')]);
+    const outcome = outcomeOf(['catalog', 'minimize', file('list.json')]);
 
     await expect(outcome).rejects.toThrow(message);
     await expect(outcome).rejects.not.toThrow('canary');
@@ -394,7 +398,7 @@ describe('a LIST from standard input', () => {
     ['lines', `${POST}\r\n\n# a comment\n${GET}  # narrowed: below all\n`, `${GET}\n${POST}\n`],
     ['empty', '', ''],
   ])('can be %s', async (_, input, stdout) => {
-    expect(await run(['scopes', 'minimize', '-'], {}, input)).toEqual({
+    expect(await run(['catalog', 'minimize', '-'], {}, input)).toEqual({
       code: 0,
       stdout,
       stderr: '',
@@ -406,7 +410,7 @@ describe('a LIST from standard input', () => {
     ['[canary', 'tokenwright: standard input is not JSON'],
     [`${GET}\nGET:canary example`, 'tokenwright: standard input: scope 2: '],
   ])('is refused with a one-line error if it is %s', async (input, message) => {
-    const ended = await run(['scopes', 'minimize', '-'], {}, input);
+    const ended = await run(['catalog', 'minimize', '-'], {}, input);
 
     expect(ended).toMatchObject({ code: 1, stdout: '' });
     expect(ended.stderr).toContain(message);
@@ -414,12 +418,12 @@ describe('a LIST from standard input', () => {
   });
 
   it('is empty if standard input is closed, and refused if it is a folder', async () => {
-    expect(await runInShell('tokenwright scopes minimize - <&-')).toEqual({
+    expect(await runInShell('tokenwright catalog minimize - <&-')).toEqual({
       code: 0,
       stdout: '',
       stderr: '',
     });
-    expect(await runInShell('tokenwright scopes minimize - < /')).toMatchObject({
+    expect(await runInShell('tokenwright catalog minimize - < /')).toMatchObject({
       code: 1,
       stderr: 'tokenwright: standard input is a folder\n',
     });
@@ -428,14 +432,14 @@ describe('a LIST from standard input', () => {
 
 describe('the commands', () => {
   it.each([
-    [['scopes', 'explain', GET, 'GET', 'shop.example', '/orders'], 0, /^allowed {2}GET/],
+    [['catalog', 'explain', GET, 'GET', 'https://shop.example/orders'], 0, /^allowed {2}GET/],
     [
-      ['scopes', 'explain', GET, 'PUT', 'shop.example', '/orders', '--json'],
+      ['catalog', 'explain', GET, 'PUT', 'https://shop.example/orders', '--json'],
       3,
       /^\{\n {2}"allowed": false/,
     ],
-    [['scopes', 'diff', GET, POST], 0, /^\+ POST/],
-    [['scopes', 'diff', GET, POST, '--exit-code'], 3, /^\+ POST/],
+    [['catalog', 'diff', GET, `${GET},${POST}`, '--rights'], 0, /^\+ POST/],
+    [['catalog', 'diff', GET, POST, '--rights'], 3, /^\+ POST/],
   ])('called with %j exit with code %i', async (words, code, stdout) => {
     const ended = await run(words);
 
@@ -444,19 +448,20 @@ describe('the commands', () => {
   });
 
   it.each([
-    [['scopes'], 2, 'after scopes'],
-    [['scopes', 'canary'], 2, 'after scopes'],
-    [['catalog', 'canary', '--help'], 2, 'after catalog'],
-    [['scopes', 'minimize', GET, '--canary=canary'], 2, "Unknown option '--canary'; see"],
-    [['scopes', 'expand', GET, '--catalog'], 2, '--catalog'],
-    [['scopes', 'minimize', '/nowhere/at-all.json'], 1, 'does not exist'],
-    [['scopes', 'minimize', 'scopes.json'], 1, 'the file "scopes.json" does not exist\n'],
-    [['scopes', 'minimize', 'openid'], 1, 'this looks like an OAuth scope'],
-    [['scopes', 'minimize', 'read:orders'], 1, 'such as GET:shop.example/orders\n'],
-    [['scopes', 'minimize', 'https://a.example/b'], 1, 'such as GET:a.example/b\n'],
-    [['scopes', 'minimize', 'get:a.example/b'], 1, 'did you mean "GET:a.example/b"?\n'],
-    [['scopes', 'expand', GET, '--catalog', '/nowhere\n/at-all.json'], 1, 'does not exist'],
-    [['scopes', 'minimize', `tw_1k1${'a'.repeat(55)}`], 1, '"tw_1k1aaaaaa…"'],
+    [['catalog', 'canary'], 2, 'catalog has no such command'],
+    [['catalog', 'canary', '--help'], 2, 'catalog has no such command'],
+    [['catalog', 'diff', GET, 'a.json'], 2, 'add --rights'],
+    [['catalog', 'diff', GET, POST, '--rights', '--tokens', 'a'], 2, 'leave --tokens'],
+    [['catalog', 'minimize', GET, '--canary=canary'], 2, 'has no flag --canary; see'],
+    [['catalog', 'expand', GET, '--catalog'], 2, '--catalog'],
+    [['catalog', 'minimize', '/nowhere/at-all.json'], 1, 'does not exist'],
+    [['catalog', 'minimize', 'scopes.json'], 1, 'the file "scopes.json" does not exist\n'],
+    [['catalog', 'minimize', 'openid'], 1, 'this looks like an OAuth scope'],
+    [['catalog', 'minimize', 'read:orders'], 1, 'such as GET:shop.example/orders\n'],
+    [['catalog', 'minimize', 'https://a.example/b'], 1, 'such as GET:a.example/b\n'],
+    [['catalog', 'minimize', 'get:a.example/b'], 1, 'did you mean "GET:a.example/b"?\n'],
+    [['catalog', 'expand', GET, '--catalog', '/nowhere\n/at-all.json'], 1, 'does not exist'],
+    [['catalog', 'minimize', `tw_1k1${'a'.repeat(55)}`], 1, '"tw_1k1aaaaaa…"'],
   ])('called with %j fail with a one-line error', async (words, code, message) => {
     const ended = await run(words);
 
@@ -469,26 +474,26 @@ describe('the commands', () => {
   it('refuse a segment like :id, but no other colon', async () => {
     const file = filesOf({ 'catalog.json': CATALOG });
     const expand = (list: string) =>
-      run(['scopes', 'expand', list, '--catalog', file('catalog.json')]);
+      run(['catalog', 'expand', list, '--catalog', file('catalog.json')]);
 
     expect((await expand(`${GET}/:id`)).stderr).toContain(`did you mean "${GET}/{}"?`);
     expect((await expand(`${GET}/a:7`)).stderr).not.toContain('did you mean');
   });
   it.each([
-    [['scopes', 'explain'], '<LIST> is missing; see tokenwright scopes explain --help'],
-    [['scopes', 'explain', GET, 'GET', 'shop.example'], '<TARGET> is missing'],
+    [['catalog', 'explain'], '<LIST> is missing; see tokenwright catalog explain --help'],
+    [['catalog', 'explain', GET, 'GET'], '<URL> is missing'],
     [
-      ['scopes', 'explain', GET, 'GET', 'a.example', '/', 'canary'],
-      'unexpected argument after <TARGET>',
+      ['catalog', 'explain', GET, 'GET', 'https://a.example/', 'canary'],
+      'unexpected argument after <URL>',
     ],
-    [['scopes', 'expand', GET], '--catalog is required'],
-    [['scopes', 'expand', GET, '--catalog', '--json'], '--catalog'],
-    [['scopes', 'diff', GET], '<AFTER> is missing'],
-    [['scopes', 'diff', '-', '-'], 'only one of <BEFORE> and <AFTER>'],
-    [['scopes', 'minimize', ''], '<LIST> is empty'],
-    [['scopes', 'minimize', GET, '-x'], "Unknown option '-x'"],
-    [['scopes', 'minimize', GET, '--json=canary'], 'does not take an argument'],
-    [['scopes', 'minimize', GET, '--exit-code'], "Unknown option '--exit-code'"],
+    [['catalog', 'expand', GET], '--catalog is required'],
+    [['catalog', 'expand', GET, '--catalog', '--json'], '--catalog'],
+    [['catalog', 'diff', GET], '<AFTER> is missing'],
+    [['catalog', 'diff', '-', '-', '--rights'], 'only one of <BEFORE> and <AFTER>'],
+    [['catalog', 'minimize', ''], '<LIST> is empty'],
+    [['catalog', 'minimize', GET, '-x'], 'has no flag -x'],
+    [['catalog', 'minimize', GET, '--json=canary'], 'does not take an argument'],
+    [['catalog', 'minimize', GET, '--exit-code'], 'has no flag --exit-code'],
   ])('refuse the arguments %j', async (words, message) => {
     const outcome = outcomeOf(words.length === 2 ? [...words, '--'] : words);
 
@@ -498,12 +503,12 @@ describe('the commands', () => {
 
   it('show help for all commands, for a group and for one command', async () => {
     const all = await run(['--help']);
-    const group = await run(['scopes', '--help']);
+    const group = await run(['keys', '--help']);
     const one = await run(['catalog', 'diff', '--nonsense', '-h']);
 
     for (const { name } of ALL_COMMANDS) expect(all.stdout).toContain(`\n  ${name} `);
-    expect(group.stdout).toContain('$ tokenwright scopes minimize');
-    expect(group.stdout).not.toContain('$ tokenwright catalog');
+    expect(group.stdout).toContain('\n  keys rotate ');
+    expect(group.stdout).not.toContain('\n  store ');
     expect(one.stdout).toContain('--tokens FILE');
     expect((await run(['help', 'catalog', 'diff'])).stdout).toBe(one.stdout);
     for (const { code, stderr } of [all, group, one]) expect([code, stderr]).toEqual([0, '']);
@@ -513,7 +518,7 @@ describe('the commands', () => {
     'document usage, exit codes and an example in the help for $name',
     ({ help, usage, name }) => {
       expect(help.startsWith(`tokenwright ${usage}\n`)).toBe(true);
-      if (name !== 'migrate') expect(help).toContain('--json ');
+      expect(help).toContain('--json ');
       expect(help).toMatch(/Exit code\n {2}0 {2}/);
       expect(help).toMatch(new RegExp(`\\$ tokenwright ${name}[ \\n]`));
     },
@@ -525,7 +530,7 @@ describe('the commands', () => {
         .flatMap((text) => text.split('\n'))
         .map((line) => line.trim()),
     );
-    const topics = [[], ['serve'], ['token'], ['keys'], ['scopes'], ['catalog']];
+    const topics = [[], ['serve'], ['token'], ['keys'], ['catalog'], ['store']];
     const printed = await Promise.all(topics.map((words) => run([...words, '--help'])));
 
     for (const help of [
@@ -540,28 +545,10 @@ describe('the commands', () => {
     }
   });
 
-  it.each([
-    [['tokn'], 'did you mean token?'],
-    [
-      ['dokter'],
-      'the commands are: serve, migrate, doctor, purge, review, reseal, backup, copy, import, token, keys',
-    ],
-    [['docter'], 'did you mean doctor?'],
-    [['token', 'lst'], 'did you mean list?'],
-    [['keys', 'rotat'], 'did you mean rotate?'],
-    [['token', 'canary'], 'a command is required after token: issue, derive, list, get'],
-  ])('suggest a command when called with %j', async (words, message) => {
-    const ended = await run(words);
-
-    expect(ended).toMatchObject({ code: 2, stdout: '' });
-    expect(ended.stderr).toContain(message);
-    expect(ended.stderr).not.toContain(` ${words.at(-1)} `);
-  });
-
   it('exit quietly if the reader of their output closes the pipe', async () => {
     const list = Array.from({ length: 4000 }, (_, i) => `${GET}/${'long-'.repeat(20)}${i}`);
     const file = filesOf({ 'list.json': list });
-    const line = 'tokenwright scopes minimize "$1" | head -1; echo "$PIPESTATUS"';
+    const line = 'tokenwright catalog minimize "$1" | head -1; echo "$PIPESTATUS"';
 
     const ended = await runInShell(line, file('list.json'));
 
@@ -569,31 +556,31 @@ describe('the commands', () => {
   });
 
   it.skipIf(!existsSync('/dev/full'))('report an error if the disk is full', async () => {
-    const ended = await runInShell('tokenwright scopes minimize "$1" > /dev/full', GET);
+    const ended = await runInShell('tokenwright catalog minimize "$1" > /dev/full', GET);
 
     expect(ended.code).toBe(1);
     expect(ended.stderr).toMatch(/^tokenwright: .*ENOSPC.*\n$/);
   });
 
   it('report an error if a LIST is a folder', async () => {
-    const ended = await run(['scopes', 'minimize', newFolder()]);
+    const ended = await run(['catalog', 'minimize', newFolder()]);
 
     expect(ended).toMatchObject({ code: 1, stdout: '' });
     expect(ended.stderr).toMatch(/^tokenwright: .*EISDIR.*\n$/);
   });
 });
 
-describe.skipIf(!existsSync(REAL_DATA))('scopes with real data', () => {
+describe.skipIf(!existsSync(REAL_DATA))('lists of real scopes', () => {
   const catalog = `${REAL_DATA}catalog-270.json`;
 
   it('explains, expands, compares and minimizes 270 scopes', async () => {
-    const outcome = (...words: string[]) => outcomeOf(['scopes', ...words]);
-    const asked = ['GET', 'sdi.openapi.it', '/invoices_legal_storage/7'];
+    const outcome = (...words: string[]) => outcomeOf(['catalog', ...words]);
+    const asked = ['GET', 'https://sdi.openapi.it/invoices_legal_storage/7'];
 
     const explained = await outcome('explain', catalog, ...asked, '--catalog', catalog);
     const expanded = await outcome('expand', '*:sdi.openapi.it/invoices', '--catalog', catalog);
     const minimized = await outcome('minimize', catalog);
-    const compared = await outcome('diff', catalog, '*:*/*');
+    const compared = await outcome('diff', catalog, '*:*/*', '--rights');
 
     expect(explained.json).toMatchObject({ allowed: false, known: false });
     expect(explained.json.suggestions).toContain('POST:sdi.openapi.it/invoices_legal_storage');

@@ -9,12 +9,11 @@ import {
 } from '../../../scope/index.ts';
 import { count } from '../../../text/wording.ts';
 import { readCatalog } from '../../server/files/catalog-files.ts';
-import { usageError } from '../../terminal/errors.ts';
 import { asInput, readScopes } from '../../terminal/inputs.ts';
-import { columns, diffLines } from '../../terminal/layout.ts';
+import { columns } from '../../terminal/layout.ts';
 import { type Command, command, type Outcome } from '../command.ts';
 import { GRANULARITY_FLAG, INPUT_FAULT } from './catalog.ts';
-import { describeRequest, namedTarget, REQUEST_REASONS, ROOT_NAME_FLAG } from './request.ts';
+import { describeRequest, REQUEST_REASONS, ROOT_NAME_FLAG, readRequest } from './request.ts';
 
 /** Explains LIST. */
 export const LIST_HELP = `A LIST is
@@ -37,16 +36,16 @@ const CATALOG_FLAG = {
   help: 'the scopes that exist: a JSON array of scopes, an OpenAPI document in JSON or YAML, or a folder of these; repeatable',
 } as const;
 
-/** The commands that inspect lists of scopes. */
-export const SCOPES_COMMANDS: readonly Command[] = [
+/** The commands that take a LIST. */
+export const LIST_COMMANDS: readonly Command[] = [
   command({
-    name: 'scopes explain',
-    operands: ['LIST', 'METHOD', 'DOMAIN', 'TARGET'],
-    summary: 'explains why a list of scopes allows or refuses a request',
+    name: 'catalog explain',
+    operands: ['LIST', 'METHOD', 'URL'],
+    summary: 'says why a list of scopes allows a request, or not',
     about: `${LIST_HELP}
 
-TARGET is the request target as it is sent, such as /orders/7?x=1. If the request is allowed, you see
-the scope that allows it. If it is refused, you see the nearest scope and which part of it does not match, and the
+The host of URL, without its port, is the domain. The rest is the target as it is sent. If the request is
+allowed, you see the scope that allows it. If it is refused, you see the nearest scope and which part of it does not match, and the
 smallest scope that would be enough.
 
 With a catalog, the request is read as a service with that catalog reads it. Each request belongs to
@@ -57,23 +56,23 @@ none, the most similar entries.`,
     json: '{ allowed, by?, reason?, needed?, smallest?, nearest?: { scope, failed }, known?, suggestions? }; needed is the entry of the catalog, known is whether there is one (true without a catalog), failed is method, domain or path, reason is a code such as not_covered',
     exits: { 0: 'allowed', 1: INPUT_FAULT, 3: 'refused' },
     example: {
-      call: "scopes explain 'GET:shop.example/orders' DELETE shop.example /orders/7",
+      call: "catalog explain 'GET:shop.example/orders' DELETE https://shop.example/orders/7",
       output: `refused  DELETE shop.example /orders/7
 reason   not_covered: no scope of the list covers it
 nearest  GET:shop.example/orders, but its method does not match
 enough   DELETE:shop.example/orders/7$`,
     },
-    async run([list = '', method = '', domain = '', target = ''], flags) {
+    async run([list = '', method = '', url = ''], flags) {
       const paths = flags.catalog ?? [];
       const catalog = paths.length === 0 ? undefined : await readCatalog(paths, flags);
-      const request = { method, domain, target: namedTarget(target, flags['root-name']) };
+      const request = readRequest(method, url, flags['root-name']);
       return explainRequest(ScopeSet.from(await readScopes(list, 'LIST')), request, catalog);
     },
   }),
   command({
-    name: 'scopes expand',
+    name: 'catalog expand',
     operands: ['LIST'],
-    summary: 'expands wildcards to the concrete scopes of a catalog',
+    summary: 'expands wildcards to the scopes of a catalog',
     about: `${LIST_HELP}
 
 The result is what a token issued with the list would get: each entry of the catalog that the list
@@ -84,7 +83,7 @@ as narrowed. A scope that matches nothing in the catalog is an error, which name
     json: '{ granted: [scope], narrowed: [scope] }; granted includes narrowed',
     exits: { 0: 'all scopes can be granted', 1: INPUT_FAULT },
     example: {
-      call: "scopes expand '*:shop.example/bills,GET:shop.example/orders/7' --catalog catalog.json",
+      call: "catalog expand '*:shop.example/bills,GET:shop.example/orders/7' --catalog catalog.json",
       output: `GET:shop.example/bills$
 GET:shop.example/orders/7$
 GET:shop.example/orders/7/items$
@@ -97,49 +96,9 @@ POST:shop.example/bills$`,
     },
   }),
   command({
-    name: 'scopes diff',
-    operands: ['BEFORE', 'AFTER'],
-    summary: 'shows which rights a change of scopes adds (+) and removes (-)',
-    about: `BEFORE and AFTER are each a LIST. ${LIST_HELP}
-
-The lists are compared by what they allow, not by how they are written. A scope that another scope
-of the same list covers makes no difference.`,
-    flags: {
-      'exit-code': {
-        type: 'boolean',
-        help: 'exit with 3 if the lists differ, like git diff with 1',
-      },
-    },
-    json: '{ added: [scope], removed: [scope] }',
-    exits: {
-      0: 'always; with --exit-code, only if both lists allow the same',
-      1: INPUT_FAULT,
-      3: 'with --exit-code: the lists differ',
-    },
-    example: {
-      call: "scopes diff 'GET:shop.example/orders' 'GET:shop.example/orders$,GET:a.example/bills'",
-      output: '+ GET:a.example/bills\n- GET:shop.example/orders',
-    },
-    async run([before = '', after = ''], flags) {
-      if (before === '-' && after === '-') {
-        throw usageError('only one of <BEFORE> and <AFTER> can be - for standard input');
-      }
-      const from = await readScopes(before, 'BEFORE');
-      const to = await readScopes(after, 'AFTER');
-      const diff = ScopeSet.from(from).diff(to);
-      const text = diffLines(diff);
-      return {
-        text,
-        json: diff,
-        ...(text === '' && { notes: 'no difference: both lists allow the same' }),
-        isNegative: flags['exit-code'] === true && text !== '',
-      };
-    },
-  }),
-  command({
-    name: 'scopes minimize',
+    name: 'catalog minimize',
     operands: ['LIST'],
-    summary: 'prints the smallest list of scopes with the same rights',
+    summary: 'finds the smallest list of scopes with the same rights',
     about: `${LIST_HELP}
 
 Drops each scope that another one covers, and sorts the rest. Two lists that allow the same have the
@@ -148,7 +107,7 @@ same smallest form.`,
     json: '[scope]',
     exits: { 0: 'always', 1: INPUT_FAULT },
     example: {
-      call: "scopes minimize 'GET:shop.example/orders/7$,*:shop.example/orders/{}$'",
+      call: "catalog minimize 'GET:shop.example/orders/7$,*:shop.example/orders/{}$'",
       output: '*:shop.example/orders/{}$',
     },
     async run([list = '']) {
