@@ -8,7 +8,7 @@ const pool = new pg.Pool({
   connectionTimeoutMillis: 2000, // both are unbounded by default
   statement_timeout: 2000,
 });
-await migrate(pool); // or by hand: npx tokenwright migrate --print --store postgres://…
+await migrate(pool); // or by hand: npx tokenwright store migrate --print --store postgres://…
 
 const tokens = new TokenService({
   store: new PostgresTokenStore(pool),

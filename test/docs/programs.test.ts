@@ -165,6 +165,29 @@ describe('the shell blocks', () => {
   });
 });
 
+describe('the names of commands', () => {
+  const files = [
+    ...PAGES,
+    ...['CONTRIBUTING.md', 'SECURITY.md', '.changeset/first-release.md'],
+    ...globSync('{src,examples}/**/*.{ts,tsx,mjs,cjs,sh,yaml}', {
+      cwd: root.pathname,
+      exclude: ['**/node_modules', 'examples/prisma/generated*'],
+    }),
+  ];
+  const verbs = ALL_COMMANDS.flatMap(({ name }) => name.split(' ')[1] ?? []);
+  const call = new RegExp(`\\btokenwright (?:${[...verbs, 'scopes'].join('|')})\\b.{0,20}`, 'g');
+
+  it('begin with their nouns, wherever they are written', () => {
+    const calls = files.flatMap((file) =>
+      Array.from(read(file).matchAll(call), ([text]) => `${file}: ${text}`),
+    );
+
+    expect(calls).toEqual([]);
+    expect('run tokenwright migrate --print').toMatch(call);
+    expect('run tokenwright store migrate').not.toMatch(call);
+  });
+});
+
 describe.runIf(inject('servers').postgres)('the SQL of bring-your-tokens.md', () => {
   it('replaces values with their SHA-256 hashes', async () => {
     const client = new pg.Client({ connectionString: inject('servers').postgres });

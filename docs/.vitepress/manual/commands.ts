@@ -9,6 +9,8 @@ const LEAD = `\`npx tokenwright\` runs the service and works on its tokens, keys
 npx tokenwright token issue --help
 \`\`\`
 
+\`npx tokenwright completion --help\` says how bash, zsh and fish complete commands.
+
 Results go to standard output and remarks to standard error. A command ends with 0 if it worked, with 1 if something failed, with 2 if the command line is wrong, and with 3 if the answer is negative, such as a refused token.`;
 
 const SHARED: readonly (readonly [flags: string, meaning: string])[] = [

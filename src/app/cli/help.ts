@@ -133,7 +133,7 @@ function has(noun?: string, what = 'no command'): string {
   return noun === undefined ? `there is ${what}` : `${noun} has ${what}`;
 }
 
-/** The commands that a word stands for which is no noun: `migrate`, `ls` or `scopes`. */
+/** The commands that a word stands for which is not a noun: `migrate`, `ls` or `scopes`. */
 function meantBy(word: string, next = ''): readonly string[] {
   const noun = NOUN_SYNONYMS.get(word);
   if (noun !== undefined) return [[noun, verbOf(noun, next) ?? ''].join(' ').trim()];

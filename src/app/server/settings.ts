@@ -496,7 +496,7 @@ export const OTHER_VARIABLES = {
   TOKENWRIGHT_URL: { help: 'the address of a service, such as http://127.0.0.1:8787' },
   TOKENWRIGHT_USER: { help: 'the user who calls that service' },
   TOKENWRIGHT_PASSWORD: {
-    help: 'the password of that user; it has no flag, since flags show in process lists',
+    help: 'the password of that user, which a terminal asks for; it has no flag, since flags show in process lists',
     isSecret: true,
   },
   TOKENWRIGHT_COPY_FROM: {

@@ -89,7 +89,7 @@ function tableOf(commands: readonly Command[]): Table {
     ),
     operands: grouped(
       commands.flatMap(({ name, operands }): (readonly [string, Completer])[] => {
-        const known = operands.map((operand) => OPERANDS[operand.replace(/\W+$/, '')]);
+        const known = operands.map((operand) => OPERANDS[operand.replace(/\?|\.\.\./, '')]);
         const completer = known.find((each) => each !== undefined);
         return completer === undefined ? [] : [[name, completer]];
       }),

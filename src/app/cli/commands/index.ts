@@ -40,8 +40,7 @@ export const NOUNS: ReadonlyMap<string, Noun> = new Map([
     'store',
     {
       title: 'Stores: where tokens are kept',
-      about:
-        'They work on the store that serve would use with the same flags and variables. All but\ncontract and purge can run while services use it.',
+      about: 'They work on the store that serve would use with the same flags and variables.',
       commands: STORE_COMMANDS,
     },
   ],

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { makeFolder } from '../../../../src/app/server/files/private-file.ts';
+import { MAX_WIRE_PAGE_TOKENS } from '../../../../src/bounds.ts';
 import { fixedAccounts, tokenHandler, toNodeListener } from '../../../../src/http/index.ts';
 import { generateKey, MemoryTokenStore, type Token, TokenService } from '../../../../src/index.ts';
 import { ScopeCatalog } from '../../../../src/scope/index.ts';
@@ -296,6 +297,7 @@ describe('the tokens of a store', () => {
       /^2 tokens of ada in SQLite in .*; there are more: --all lists them$/,
     );
     expect(some.json.tokens).toHaveLength(2);
+    expect(some.notes).not.toContain('--all');
     expect(none).toMatchObject({ text: '', json: { tokens: [], isWhole: true } });
   });
 
@@ -326,6 +328,37 @@ describe('the tokens of a store', () => {
         message: expect.stringContaining(values),
       });
     }
+  });
+
+  it('are all listed with --all, page after page', async () => {
+    const { tokens, as } = setUp();
+    for (let i = 0; i < MAX_WIRE_PAGE_TOKENS + 1; i++) {
+      await tokens.issue({ account: 'ada', scopes: [ORDERS] });
+    }
+
+    const all = await outcomeOf(['token', 'list', ...as, '--all']);
+    const page = await outcomeOf(['token', 'list', ...as, '--limit', `${MAX_WIRE_PAGE_TOKENS}`]);
+
+    expect(all.json).toMatchObject({ isWhole: true });
+    expect(all.json.tokens).toHaveLength(MAX_WIRE_PAGE_TOKENS + 1);
+    expect(page.json).toMatchObject({ isWhole: false });
+    await expect(outcomeOf(['token', 'list', ...as, '--all', '--limit', '5'])).rejects.toThrow(
+      '--all and --limit exclude each other',
+    );
+  });
+
+  it('are issued with an expiry by --expire', async () => {
+    const { as } = setUp();
+    const issue = (...flags: string[]) =>
+      outcomeOf(['token', 'issue', ...as, '--scope', ORDERS, ...flags]);
+    const tomorrow = Math.floor(Date.now() / 1000) + 86_400;
+
+    expect((await issue('--expire', String(tomorrow))).json.expire).toBe(tomorrow);
+    await expect(issue('--expire', '2001-01-31')).rejects.toThrow(/^--expire must be/);
+    await expect(issue('--expire', 'soon')).rejects.toThrow('--expire must be like 2027-01-31');
+    await expect(issue('--expire', '2027-01-31', '--ttl', '1d')).rejects.toThrow(
+      '--ttl and --expire both set the expiry: give only one of them',
+    );
   });
 
   it('are suspended, resumed, and listed by state and name', async () => {
@@ -689,7 +722,9 @@ describe('the tokens behind a service', () => {
       await expect(lost).rejects.toThrow('does not answer as a token service does (404)');
     }
     const verify = ['token', 'verify', '--scope', ORDERS, '--token', 'x', '--url', plain.url];
-    await expect(outcomeOf(verify)).rejects.toThrow('run it with --introspection');
+    await expect(outcomeOf(verify)).rejects.toThrow(
+      'start it with serve --introspection USER:PASSWORD',
+    );
   });
 });
 
