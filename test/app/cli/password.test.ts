@@ -86,6 +86,14 @@ describe.runIf(HAS_TERMINALS)('the question for a password', () => {
   });
 });
 
+it.runIf(HAS_TERMINALS)('nobody is asked if the address is wrong', async () => {
+  const terminal = inTerminal(`${LIST}; echo "code $?"`, { TOKENWRIGHT_URL: 'localhost:8787' });
+  const output = await terminal.ended;
+
+  expect(output).toContain('--url (TOKENWRIGHT_URL) must be like');
+  expect(output).not.toContain('Password for');
+});
+
 it('without a terminal, the error names the variable and its form for a file', async () => {
   const { code, stderr } = await run(['token', 'list', '--url', 'http://127.0.0.1:1'], {
     TOKENWRIGHT_USER: 'ada',

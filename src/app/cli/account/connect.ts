@@ -39,8 +39,10 @@ export async function withClient<Result>(
 ): Promise<Result> {
   const url = serviceUrl(flags);
   if (url !== undefined) {
-    const { remoteClient } = await import('./remote.ts');
-    return use(remoteClient(url, isByValue ? undefined : await readLogin(flags)));
+    const { readBase, remoteClient } = await import('./remote.ts');
+    // Before a person is asked for a password.
+    const base = readBase(url);
+    return use(remoteClient(base, isByValue ? undefined : await readLogin(flags)));
   }
   const settings = readSettings([...STORE_SETTINGS, ...SERVICE_SETTINGS, 'keys', 'usage'], flags);
   const { account } = flags;

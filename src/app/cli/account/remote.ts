@@ -20,10 +20,9 @@ export interface Login {
 /**
  * Connects to the tokens of an account in a running service. Without a login, it only derives.
  *
- * @throws {CliError} that never repeats the URL, which may hold a password
+ * @param base from {@link readBase}
  */
-export function remoteClient(url: string, login: Login | undefined): TokenClient {
-  const base = readBase(url);
+export function remoteClient(base: string, login: Login | undefined): TokenClient {
   const send = sendTo(base, login);
   const toError = (failure: ApiError) => describe(failure, base);
   const connection: Connection = {
@@ -114,7 +113,12 @@ async function readJson({ body }: Response): Promise<unknown> {
   return JSON.parse(new TextDecoder().decode(bytes.subarray(0, length)));
 }
 
-function readBase(text: string): string {
+/**
+ * Reads the address of a service.
+ *
+ * @throws {CliError} that never repeats the address, which may hold a password
+ */
+export function readBase(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isWeb = url?.protocol === 'http:' || url?.protocol === 'https:';
   if (url === undefined || !isWeb || url.search !== '' || url.hash !== '') {
