@@ -90,7 +90,7 @@ export function commandOf(words: readonly string[]): Command | undefined {
   return COMMANDS.find(({ name }) => name.split(' ').every((word, i) => word === words[i]));
 }
 
-/** Repeats a word only if it is, or nearly is, one of ours: it may be a password. */
+/** Repeats a word only if it is close to a name in our tables: it may be a password. */
 export function unknownCommand([first = '', second]: readonly string[]): CliError {
   if (NOUNS.has(first)) return unknownVerb(first, second);
   const advice = adviceOn(first);

@@ -219,7 +219,11 @@ ${branches(operands, write)}
   esac
   ((\${#next})) && _describe command next
 }
-if [[ \${funcstack[1]} == _tokenwright ]]; then _tokenwright; else compdef _tokenwright tokenwright; fi`;
+if [[ \${funcstack[1]} == _tokenwright ]]; then
+  _tokenwright
+else
+  compdef _tokenwright tokenwright
+fi`;
 }
 
 function fishScript(commands: readonly Command[]): string {

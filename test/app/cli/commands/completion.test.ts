@@ -24,6 +24,7 @@ const TYPED: readonly (readonly [line: string, words: string])[] = [
     '<token><issue><--scope><GET:a.example/x><--name><ci>',
   ],
   ['token list --sta\tsus\t', '<token><list><--state><suspended>'],
+  ['token list --state=sus\t', '<token><list><--state=suspended>'],
   ['store doc\t--ful\t', '<store><doctor><--full>'],
   ['serve --cata\twar\t', '<serve><--catalog><wares.json>'],
   ['serve --gran\tpre\t--conso\tof\t', '<serve><--granularity><prefix><--console><off>'],
