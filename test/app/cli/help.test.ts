@@ -67,6 +67,7 @@ describe('help', () => {
 describe('an unknown command', () => {
   it.each([
     ['tokn', 'there is no command tokn; did you mean token?'],
+    ['sevre', 'there is no command sevre; did you mean serve?'],
     ['token lst', 'token has no command lst; did you mean list?'],
     ['keys rotat', 'keys has no command rotat; did you mean rotate?'],
     ['token canary', 'token has no such command: the commands are issue, list, get'],

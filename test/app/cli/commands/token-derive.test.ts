@@ -175,7 +175,7 @@ describe('token derive, with a service', () => {
     const derive = (url: string) =>
       outcomeOf(['token', 'derive', '--url', url, '--scope', ORDERS, '--token', 'tw_canary']);
 
-    await expect(derive(plain.url)).rejects.toThrow('run it with --derivation');
+    await expect(derive(plain.url)).rejects.toThrow('start it with serve --derivation');
     await expect(derive(`${plain.url}/nowhere`)).rejects.toThrow(
       'does not answer as a token service does (404)',
     );
