@@ -194,6 +194,7 @@ const SETTINGS = {
     help: 'the scopes that exist: a JSON array of scopes, an OpenAPI document in JSON or YAML, or a folder of these; repeatable. Default: an example',
   },
   example: {
+    group: 'access',
     flag: '--example STATE',
     variable: 'TOKENWRIGHT_EXAMPLE',
     kind: choice('on', 'off'),

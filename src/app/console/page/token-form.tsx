@@ -3,12 +3,13 @@ import { useMemo, useRef, useState } from 'preact/hooks';
 import type { ApiError } from '../../../http/client.ts';
 import type { WirePreset } from '../../../http/wire.ts';
 import type { RefusedScope } from '../../../scope/index.ts';
+import { relativeTime } from '../../../time/relative.ts';
 import type { Choices, FreshToken } from './api.ts';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { SelectField, TextField } from './controls/field.tsx';
 import { ErrorNotice, messageOf } from './controls/notice.tsx';
-import { exactTime, relativeTime } from './controls/time.tsx';
+import { exactTime } from './controls/time.tsx';
 import { LimitFields } from './limit-fields.tsx';
 import { toApiError } from './loading.ts';
 import {
@@ -257,7 +258,7 @@ function textsOf(choices: ReadonlySet<Expiry>): Readonly<Record<Expiry, string>>
 /** A lifetime of a preset has no text of its own. */
 function textOf(expiry: Expiry): string {
   const texts: Readonly<Record<string, string>> = TEXTS.newToken.expiries;
-  return texts[expiry] ?? relativeTime(secondsOf(expiry) ?? 0, 0);
+  return texts[expiry] ?? relativeTime(secondsOf(expiry) ?? 0, LANGUAGE);
 }
 
 function untilOf(expiry: Expiry): string | undefined {
