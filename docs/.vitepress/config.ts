@@ -3,7 +3,7 @@ import { type DefaultTheme, defineConfig, type MarkdownRenderer } from 'vitepres
 import { aboutOf, plain } from './about.ts';
 import { deadLinks } from './anchors.ts';
 import { llmsText } from './llms.ts';
-import { SEARCH, wrongAnswers } from './search.ts';
+import { ownRanking, SEARCH, wrongAnswers } from './search.ts';
 import { item, sidebar } from './sidebar.ts';
 
 const root = new URL('../../', import.meta.url);
@@ -62,7 +62,10 @@ export default defineConfig({
       withFileNames(markdown);
     },
   },
-  vite: { build: { chunkSizeWarningLimit: 1500 } }, // the index of the search, in kB
+  vite: {
+    plugins: [ownRanking],
+    build: { chunkSizeWarningLimit: 700 }, // the index of the search, in kB
+  },
   head: [['link', { rel: 'icon', type: 'image/svg+xml', href: '/mark.svg' }]],
   themeConfig: {
     logo: '/mark.svg',

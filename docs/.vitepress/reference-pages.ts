@@ -198,7 +198,7 @@ function sectionsOf({ page, text, areas, fileOf, isExported }: Whole): Section[]
   };
   return parts
     .map((part): Section => {
-      const name = /^## (\w+)/.exec(part)?.[1] ?? '';
+      const name = bare(part.slice('## '.length));
       const area = areas.find(({ files }) => files.test(fileOf(name)));
       const body = isExported(name) ? part : part.replace('\n', `\n\n${NOT_EXPORTED}\n`);
       return { name, text: body, page: area === undefined ? page : `${page}-${area.name}` };

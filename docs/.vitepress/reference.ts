@@ -126,7 +126,9 @@ const wholes = Object.keys(entry).map((name): Whole => {
   return {
     page,
     address: addressOf(page),
-    text: withErrorLinks(withAnchors(`${page}.md`, pages.get(`${page}.md`) as string)),
+    text: withErrorLinks(
+      withAnchors(`${page}.md`, withoutTexts(pages.get(`${page}.md`) as string)),
+    ),
     areas: AREAS[name] ?? [],
     fileOf: (shown) => files.get(shown) ?? parts.get(shown) ?? '',
     isExported: (shown) => files.has(shown),
@@ -215,6 +217,14 @@ function withAnchors(file: string, text: string): string {
     const number = index === 0 ? '' : `-${index}`;
     return `[\`${name}\`](${page}#${name.toLowerCase()}${headings.length > 1 ? number : ''})`;
   });
+}
+
+/** Leaves out the hundreds of texts of the console: the guide to the console says how to print them. */
+function withoutTexts(text: string): string {
+  return text
+    .replace(/^readonly texts\?: Translation<\{$.*?^\}>;$/ms, 'readonly texts?: ConsoleTexts;')
+    .replace(/^```ts\nconst ENGLISH\\?_TEXTS: .*?^```\n/ms, '')
+    .replace(/^### Type Declaration\n\n#### shell\n.*/ms, '');
 }
 
 /** The names in headings that differ from a name in case only, and the position of the name in them. */

@@ -1,12 +1,32 @@
 // What the search of the site knows beyond the words of the pages, and the questions that it has to answer.
 import { globSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import MiniSearch, { type Options, type SearchOptions } from 'minisearch';
+import type { Plugin } from 'vite';
+import type { MarkdownEnv, MarkdownRenderer } from 'vitepress';
 import { SERVE_SETTINGS, settingFacts } from '../../src/app/server/settings.ts';
+import ranking, { OPTIONS } from './ranking.ts';
 
 /** Other words for what is under a heading. Where several pages share a word, all of them are found. */
 const KEYWORDS: Readonly<Record<string, string>> = {
   '/quick-start': 'install installation getting started tutorial',
+  '/concepts/scope': 'wildcard pattern regex glob permission read only',
+  '/concepts/token': 'token access opaque',
+  '/concepts/token#methods': 'verify issue list methods functions',
+  '/concepts/token#lifetime': 'how long valid live duration ttl',
+  '/guides/limits':
+    'rate limit quota throttle too many requests 429 one-time single use ip allowlist whitelist',
+  '/guides/derive-tokens': 'delegate delegation agent ai llm mcp child',
+  '/guides/rotate-values#change-your-mind': 'undo cancel rotation',
+  '/guides/many-nodes': 'cluster replicas servers instances share scale',
+  '/guides/choose-a-store#your-own': 'custom store adapter',
+  '/guides/multi-tenant': 'tenant organization team workspace',
+  '/guides/deploy#rolling-restart': 'load balancer zero downtime rolling update',
+  '/comparison': 'alternative versus vs oauth keycloak auth0 passport',
+  '/comparison#what-a-check-costs': 'performance benchmark speed latency',
+  '/guides/console#security': 'csrf xsrf clickjacking csp',
+  '/errors#cross_site': 'csrf xsrf',
+  '/faq#can-i-use-it-from-python-go-java-php-or-another-language':
+    'golang rust ruby dotnet csharp client sdk',
   '/guides/deploy': 'docker container image compose kubernetes k8s systemd deploy production',
   '/guides/transactions': 'transaction transactions prisma drizzle kysely orm query builder',
   '/guides/deploy#docker': 'docker container image',
@@ -22,18 +42,19 @@ const KEYWORDS: Readonly<Record<string, string>> = {
   '/guides/monitor#dashboard': 'dashboard grafana',
   '/guides/monitor#logs': 'logs json access log pino request id traceparent',
   '/guides/express': 'express middleware',
-  '/guides/logging': 'metrics opentelemetry prometheus traces',
+  '/guides/logging#opentelemetry': 'metrics opentelemetry prometheus traces tracing',
   '/service/settings': 'settings environment variables configuration options flags',
   '/service/commands': 'cli command line reference commands terminal',
   '/service/http': 'http reference rest api calls endpoints',
   '/reference/': 'library reference api exports',
   '/reference/http-guard#bearerGuard': 'bearerguard guard function',
   '/faq#how-do-i-rename-a-token': 'rename name label',
-  '/faq#how-do-i-suspend-a-token-and-turn-it-on-again': 'suspend pause disable enable',
+  '/faq#why-do-i-get-401-or-403': 'unauthorized forbidden rejected denied invalid stopped working',
+  '/faq#how-do-i-suspend-a-token-and-turn-it-on-again':
+    'suspend pause disable enable block temporarily',
   '/faq#how-do-i-see-when-a-token-was-last-used': 'last used usage',
   '/faq#are-there-metrics': 'metrics prometheus counters',
   '/faq#are-there-webhooks': 'webhook webhooks notify',
-  '/faq#how-do-i-list-all-tokens-of-all-accounts': 'list all tokens',
   '/faq#does-it-run-on-cloudflare-workers': 'cloudflare workers edge workerd',
   '/faq#does-it-run-in-docker-and-kubernetes': 'docker kubernetes k8s helm',
   '/faq#can-i-use-it-with-prisma-drizzle-or-kysely': 'prisma drizzle kysely orm',
@@ -44,8 +65,41 @@ const KEYWORDS: Readonly<Record<string, string>> = {
   '/faq#how-do-i-upgrade': 'upgrade update',
 };
 
-/** Questions of newcomers, each with the pages of which one has to come first. */
+/** Questions as people type them, each with the pages of which one has to come first. */
 export const QUESTIONS: readonly (readonly [question: string, pages: RegExp])[] = [
+  ['how do I rotate a token', /^\/(?:guides\/rotate-values|concepts\/token#rotate)/],
+  ['how to delete a token', /^\/faq#how-do-i-revoke/],
+  ['webhook when token expires', /^\/faq#(?:are-there-webhooks|how-do-i-get-mail)/],
+  ['nextjs middleware', /^\/(?:guides\/others#next|faq#is-there-middleware)/],
+  ['cli password', /^\/faq#which-password/],
+  ['github actions', /^\/faq#.*github-actions/],
+  ['two factor', /^\/faq#.*two-factor/],
+  ['terraform', /^\/faq#.*terraform/],
+  ['python', /^\/faq#.*python/],
+  ['golang', /^\/faq#.*python-go/],
+  ['load balancer rolling restart', /^\/guides\/deploy#rolling-restart/],
+  ['rate limit', /^\/guides\/limits/],
+  ['single use token', /^\/guides\/limits/],
+  ['limit token to ip address', /^\/guides\/limits/],
+  ['cors', /^\/faq#.*cors/],
+  ['admin list accounts', /^\/faq#how-do-i-list-all/],
+  ['revoke all tokens of a user', /^\/faq#how-do-i-revoke/],
+  ['restore backup', /^\/guides\/keep-it-running#back/],
+  ['nginx', /^\/guides\/(?:gateway|deploy)/],
+  ['token leaked on github', /^\/guides\/leaks/],
+  ['what happens when the database is down', /^\/guides\/many-nodes#when-the-store-is-down/],
+  ['why do I get 403', /^\/faq#why-do-i-get-401-or-403/],
+  ['change the expiry of a token', /^\/(?:faq#how-do-i-change-when|concepts\/token#lifetime)/],
+  ['how long does a token live', /^\/concepts\/token#lifetime/],
+  ['wildcard subdomain', /^\/concepts\/scope/],
+  ['unit tests without a database', /^\/guides\/testing/],
+  ['logo and colors of the console', /^\/guides\/console#name-and-look/],
+  ['translate the console to german', /^\/guides\/console#in-your-language/],
+  ['tokens for ai agents', /^\/guides\/derive-tokens/],
+  ['I lost the admin password', /^\/faq#i-lost-the-password/],
+  ['store extra data on a token', /^\/faq#how-do-i-store-my-own-data/],
+  ['move from sqlite to postgres', /^\/guides\/keep-it-running#move/],
+
   ['install', /^\/quick-start/],
   ['docker', /^\/(?:guides\/deploy|faq#does-it-run-in-docker)/],
   ['k8s', /^\/(?:guides\/deploy|faq#does-it-run-in-docker)/],
@@ -96,34 +150,35 @@ function keywordsOf({ id, titles }: Readonly<Record<string, unknown>>): string {
   return page ?? KEYWORDS[place] ?? SETTINGS.get(place) ?? '';
 }
 
-/** For the index. It goes into the page as text, so its functions use nothing outside of them. */
-const options: Options = {
-  fields: ['title', 'titles', 'text', 'keywords'],
-  storeFields: ['title', 'titles'],
-  // Names such as TOKENWRIGHT_STORE and --reveal are found whole, too.
-  tokenize: (text) => [
-    ...text.split(/[\s\p{P}]+/u),
-    ...(text.match(/[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|--[a-z]+(?:-[a-z]+)*/g) ?? []),
-  ],
-};
+/** Pages with many small headings, of which each second heading and what is below it are one answer. */
+const LISTS = /^(?:reference\/|service\/|errors)/;
 
-const searchOptions: SearchOptions = {
-  fuzzy: 0.2,
-  prefix: true,
-  boost: { title: 4, keywords: 6, text: 2, titles: 1 },
-};
-
-/** The options of the local search. */
+/** The options of the local search, for the index. The page itself uses `ranking.ts` alone. */
 export const SEARCH = {
   miniSearch: {
     options: {
-      ...options,
-      /** Called where the index is made, never in the page. */
+      ...OPTIONS,
       extractField: (document: Readonly<Record<string, unknown>>, field: string) =>
         field === 'keywords' ? keywordsOf(document) : document[field],
     },
-    searchOptions,
   },
+  /** Leaves out programs and pictures, which repeat what the sentences say. */
+  _render(source: string, env: MarkdownEnv, markdown: Pick<MarkdownRenderer, 'render'>): string {
+    const prose = markdown
+      .render(source, env)
+      .replace(/<span class="lang">[^<]*<\/span>|<(pre|svg)[\s>].*?<\/\1>/gs, '');
+    return LISTS.test(env.relativePath) ? prose.replace(/<(\/?)h[3-6]/g, '<$1p') : prose;
+  },
+};
+
+/** The page asks `ranking.ts` in place of MiniSearch. */
+export const ownRanking: Plugin = {
+  name: 'own-ranking',
+  enforce: 'pre',
+  resolveId: (source, importer) =>
+    source === 'minisearch' && importer?.includes('VPLocalSearchBox')
+      ? new URL('ranking.ts', import.meta.url).pathname
+      : undefined,
 };
 
 /** The questions that the index of a built site answers with another page first. */
@@ -131,9 +186,9 @@ export async function wrongAnswers(dist: string): Promise<string[]> {
   const [file] = globSync('assets/chunks/@localSearchIndex*.js', { cwd: dist });
   if (file === undefined) throw new Error('the site has no index for its search');
   const { default: json } = await import(pathToFileURL(`${dist}/${file}`).href);
-  const index = MiniSearch.loadJSON(json, options);
+  const index = ranking.loadJSON(json);
   return QUESTIONS.flatMap(([question, pages]) => {
-    const [first] = index.search(question, searchOptions);
+    const [first] = index.search(question);
     return first !== undefined && pages.test(String(first.id))
       ? []
       : [`${question}: ${first?.id ?? 'nothing'}`];
