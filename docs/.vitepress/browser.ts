@@ -1,6 +1,7 @@
-// Looks at the built site in a browser: contrast and names by axe, and what does not fit the window.
+// Looks at the built site in a browser: contrast and names by axe, what does not fit the window, words that are
+// broken, the home page above the fold, and a question to the search.
 // Needs `npm run docs:build` and Chromium (CHROMIUM, else /usr/bin/chromium).
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
@@ -72,6 +73,76 @@ async function faultsOf(page: Page): Promise<string[]> {
   return [...found, ...cut];
 }
 
+/** The words of a page that are broken over two lines, code excepted. */
+async function brokenWordsOn(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT, (node) => {
+      const parent = node.parentElement;
+      const isProse = parent?.closest('th, td, p, li, h1, h2, h3, h4, h5, h6, summary, a');
+      return isProse && !parent?.closest('pre, code, script, style')
+        ? NodeFilter.FILTER_ACCEPT
+        : NodeFilter.FILTER_SKIP;
+    });
+    const broken: string[] = [];
+    const range = document.createRange();
+    while (texts.nextNode()) {
+      const { data } = texts.currentNode as Text;
+      for (const { 0: word, index } of data.matchAll(/[\p{L}\p{N}]+/gu)) {
+        range.setStart(texts.currentNode, index);
+        range.setEnd(texts.currentNode, index + word.length);
+        const lines = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)));
+        if (lines.size > 1) broken.push(`breaks "${word}" in "${data.trim().slice(0, 60)}"`);
+      }
+    }
+    return broken;
+  });
+}
+
+/** What is wrong with the words of all pages. */
+async function readAll(browser: Browser, base: string): Promise<number> {
+  let count = 0;
+  const paths = globSync('**/*.html', { cwd: DIST }).map((file) => `/${file.slice(0, -5)}`);
+  for (const width of WIDTHS) {
+    const page = await browser.newPage({ viewport: { width, height: 900 } });
+    for (const path of paths) {
+      await page.goto(base + path, { waitUntil: 'load' });
+      const broken = await brokenWordsOn(page);
+      count += broken.length;
+      if (broken.length > 0) console.log(`${path} ${width}: ${broken.length} broken words`);
+      for (const fault of new Set(broken)) console.log(`  ${fault}`);
+    }
+    await page.close();
+  }
+  console.log(`${count} broken words on ${paths.length * WIDTHS.length} views`);
+  return count;
+}
+
+/** Whether the home page shows a program and the console at first sight, and the search answers. */
+async function tryHome(browser: Browser, base: string): Promise<number> {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+  await page.goto(base, { waitUntil: 'networkidle' });
+  const bottoms = await page.evaluate(() =>
+    [...document.querySelectorAll('.first-look pre, .first-look img.only-light')].map(
+      (part) => part.getBoundingClientRect().bottom,
+    ),
+  );
+  await page.keyboard.press('/');
+  await page.locator('.search-input').fill('how do I rotate a token');
+  const first = await page.locator('.result').first().getAttribute('href');
+  await page.addStyleTag({ content: 'p { max-width: 3em; word-break: break-all; }' });
+  const control = await brokenWordsOn(page);
+  await page.close();
+  const faults = [
+    ...(control.length > 0 ? [] : ['broken words are not found']),
+    ...(bottoms.length === 2 && bottoms.every((bottom) => bottom < 900)
+      ? []
+      : [`the home page shows its program and picture down to ${bottoms.join(' and ')} px`]),
+    ...(first?.includes('rotate') ? [] : [`the search answers with ${first}`]),
+  ];
+  for (const fault of faults) console.log(fault);
+  return faults.length;
+}
+
 async function look(browser: Browser, base: string): Promise<number> {
   let count = 0;
   for (const theme of THEMES) {
@@ -106,7 +177,9 @@ const browser = await chromium.launch({
 });
 try {
   const { port } = site.address() as AddressInfo;
-  const count = await look(browser, `http://127.0.0.1:${port}`);
+  const base = `http://127.0.0.1:${port}`;
+  const count =
+    (await tryHome(browser, base)) + (await readAll(browser, base)) + (await look(browser, base));
   console.log(`${count} faults on ${PAGES.length * WIDTHS.length * THEMES.length} views`);
   process.exitCode = count === 0 ? 0 : 1;
 } finally {

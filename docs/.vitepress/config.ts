@@ -7,7 +7,13 @@ import { ownRanking, SEARCH, wrongAnswers } from './search.ts';
 import { item, sidebar } from './sidebar.ts';
 
 const root = new URL('../../', import.meta.url);
-const { description } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
+const { description, version, bugs } = JSON.parse(
+  readFileSync(new URL('package.json', root), 'utf8'),
+);
+const repository = bugs.replace(/\/issues$/, '');
+
+/** Pages that are made of the sources: nobody edits them. */
+const MADE = /^(?:reference|service)\//;
 
 /**
  * Puts pictures of `pictures/` into the page itself, where they take its colors, light or dark. What
@@ -39,13 +45,22 @@ function withFileNames(markdown: MarkdownRenderer): void {
   };
 }
 
+/** Lets a table that is wider than the window scroll, also by keys, rather than break its words. */
+function withScrollingTables(markdown: MarkdownRenderer): void {
+  markdown.renderer.rules['table_open'] = () => '<div class="table" tabindex="0"><table>\n';
+  markdown.renderer.rules['table_close'] = () => '</table></div>\n';
+}
+
 export default defineConfig({
   title: 'tokenwright',
   description,
   lang: 'en-US',
   cleanUrls: true,
+  // For maintainers, in the repository.
+  srcExclude: ['evidence/mutants.md'],
   transformPageData(page) {
     const text = readFileSync(new URL(`docs/${page.filePath}`, root), 'utf8');
+    if (MADE.test(page.filePath)) page.frontmatter['editLink'] = false;
     return { description: plain(aboutOf(text)) };
   },
   async buildEnd({ outDir }) {
@@ -60,6 +75,7 @@ export default defineConfig({
     config(markdown) {
       withPictures(markdown);
       withFileNames(markdown);
+      withScrollingTables(markdown);
     },
   },
   vite: {
@@ -75,8 +91,10 @@ export default defineConfig({
       item('Concepts', '/concepts/scope'),
       item('Guides', '/guides/express'),
       item('Reference', '/reference/'),
+      item(`v${version}`, `${repository}/blob/main/CHANGELOG.md`),
     ] as DefaultTheme.NavItem[],
     sidebar,
+    editLink: { pattern: `${repository}/edit/main/docs/:path`, text: 'Edit this page' },
     outline: { level: [2, 3] },
     notFound: {
       title: 'No such page',

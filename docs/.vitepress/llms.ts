@@ -16,13 +16,13 @@ interface Page {
 }
 
 /** What a reader in a hurry may leave out: the heading of such pages is given by llmstxt.org. */
-const OPTIONAL = ['Errors', 'Evidence for maintainers'];
+const OPTIONAL = 'Errors';
 
 /** With the addresses of a site, or without one with the files of the package. */
 export function llmsText(site?: string): string {
   const pages = pagesOf(sidebar).filter(({ link }) => site !== undefined || !isMade(link));
   const sections = Map.groupBy(pages, ({ section }) =>
-    OPTIONAL.includes(section) ? 'Optional' : section,
+    section === OPTIONAL ? 'Optional' : section,
   );
   const optional = sections.get('Optional') ?? [];
   sections.delete('Optional');
