@@ -66,6 +66,24 @@ describe('the examples', () => {
   });
 });
 
+describe('the index of the examples', () => {
+  const links = [...read('README.md').matchAll(/\]\(([^)]*)\)/g)].map(([, to = '']) => to);
+  const files = globSync('*/**/*.*', {
+    cwd: folder.pathname,
+    exclude: ['node_modules', 'prisma/generated*', 'app/keys.json'],
+  });
+
+  it('links to each of them, and to nothing else', () => {
+    // It has no ending; the schema is a part of the example for Prisma.
+    const all = [...files, 'run/deploy/Dockerfile', 'run/deploy/Caddyfile'].filter(
+      (file) => file !== 'prisma/schema.prisma' && !file.includes('node_modules'),
+    );
+
+    expect(all.length).toBeGreaterThan(40);
+    expect([...links].sort()).toEqual([...new Set(all)].sort());
+  });
+});
+
 describe('the README', () => {
   const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
   const programs = [...readme.matchAll(/^```[jt]s\n(.*?)^```$/gms)].map(([, code]) => code);
