@@ -326,7 +326,7 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: 'the oldest are dropped, and the event `usage_dropped` counts them',
     },
     {
-      what: 'writes to Redis, to repeat those that a failover lost',
+      what: 'writes to Redis that are remembered, to repeat the ones that a failover lost',
       limit:
         '{RECENT_WRITES_MS}, {MAX_RECENT_WRITES} writes, {MAX_RECENT_WRITES_LENGTH} characters; {RECENT_WRITES_SHARE} of them for one account',
       beyond: 'the oldest are forgotten, and are not repeated',
@@ -448,7 +448,7 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: overloaded,
     },
     {
-      what: 'slots behind credentials of one account; with `clientAddress`, also of one address',
+      what: 'slots behind credentials for one account and, with `clientAddress`, one address',
       limit: '{SLOT_SHARE} of each kind, rounded up',
       beyond: '503 `overloaded`',
     },
@@ -508,7 +508,7 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
     {
       what: '`GET /review`: findings on one page, and time',
       limit:
-        '{MAX_PAGE_FINDINGS} and those of one token more; {REVIEW_BUDGET_MS} and a hundred tokens more',
+        '{MAX_PAGE_FINDINGS}, plus the findings of one token; {REVIEW_BUDGET_MS} and a hundred tokens more',
       beyond: 'the answer ends early, with a `cursor`',
     },
     {

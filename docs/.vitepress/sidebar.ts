@@ -61,7 +61,7 @@ export const sidebar: Items = [
       item('See how tokens are used', '/guides/usage'),
       item('When a value has leaked', '/guides/leaks'),
       item('Keep values out of logs', '/guides/logging'),
-      item('Bring your tokens', '/guides/bring-your-tokens'),
+      item('Import your tokens', '/guides/bring-your-tokens'),
     ],
   },
   {

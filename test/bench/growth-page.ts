@@ -298,7 +298,7 @@ function sizing({ curves, facts: of }: Part, { facts: at }: Part): string[] {
       ['10⁹ tokens on PostgreSQL', 'size', 'computed from'],
       bytesOf('the table', 'table'),
       bytesOf('all its indexes', 'index'),
-      bytesOf('the one of them that verify reads', 'id index'),
+      bytesOf('the index that verify reads', 'id index'),
     ]),
     `From ${grouped(largest)} tokens to 10⁹ is ${grouped(times)} times as many. The p50 of verify on ` +
       `PostgreSQL has the exponent ${exponent.toFixed(3)}; carried on, a call takes ` +

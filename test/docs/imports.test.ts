@@ -205,7 +205,7 @@ const SYSTEMS: Readonly<Record<string, System>> = {
     },
     tokens: { ci: LIVE },
   },
-  'A table of your own': {
+  'Your own table': {
     format: 'own',
     foreign: 'sha256:own:key-[0-9a-f]{16}',
     value: 'key-0123456789abcdef',
@@ -235,7 +235,7 @@ describe('the query of the page', () => {
   beforeEach(hideVariables);
 
   it.for(RUNS)(
-    'for $name brings on $database tokens whose values go on working',
+    'for $name imports tokens on $database whose values keep working',
     async (system, { skip }) => {
       if (!CLIENTS[system.database].isHere) return skip();
       const folder = newFolder();
