@@ -326,7 +326,7 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: 'the oldest are dropped, and the event `usage_dropped` counts them',
     },
     {
-      what: 'writes to Redis that are remembered, to repeat the ones that a failover lost',
+      what: 'writes to Redis that are remembered, to repeat them if a failover lost them',
       limit:
         '{RECENT_WRITES_MS}, {MAX_RECENT_WRITES} writes, {MAX_RECENT_WRITES_LENGTH} characters; {RECENT_WRITES_SHARE} of them for one account',
       beyond: 'the oldest are forgotten, and are not repeated',

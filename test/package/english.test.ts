@@ -60,6 +60,21 @@ describe('the check of the pages', () => {
     ['```text\nrefused at once\n```', undefined],
     ['The code `at once` is a name.', undefined],
     ['- It is issued anew.', 'anew'],
+    ['It has a file of its own.', 'of its own'],
+    ['Save it as a file of your own project.', undefined],
+    ['With a store of your own that counts, pass it.', 'a store of your own'],
+    ['It needs the scope of its own method.', undefined],
+    ['The limit holds, also if a process is killed.', ', also if'],
+    ['You can also run it in CI.', undefined],
+    ['Use the one of your proxy.', 'the one of'],
+    ['Use one of your proxies.', undefined],
+    ['The clock is that of the server.', 'that of the'],
+    ['It refuses those that have limits.', 'those that'],
+    ['A process loses what it had.', 'what it had'],
+    ['See what a scope allows.', undefined],
+    ['The old value goes on working.', 'goes on'],
+    ['It is not used any more.', 'any more'],
+    ['It does not allow any more scopes.', undefined],
   ])('finds in %j: %s', (text, phrase) => {
     expect(phrasesOf(findingsInPage('a.md', text))).toEqual(only(phrase));
   });

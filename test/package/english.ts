@@ -31,6 +31,34 @@ const RULES_FOR_USERS: typeof RULES = [
   [/(?:[,;] else|(?:^|\. )Else)\b/, 'otherwise'],
 ];
 
+/** Also the turns of phrase that pages are free of: correct, and nothing that an engineer would say. */
+const RULES_FOR_PAGES: typeof RULES = [
+  ...RULES_FOR_USERS,
+  [
+    /\b(?:an?|no|with) (?:[\w-]+ ){1,2}of (?:its|their|your|our) own(?= (?:and|can|for|has|in|is|or|stops|that|to|which|with)\b)|\bof (?:its|their|your|our) own(?=[,.;:)]|$)/,
+    'its own file, rather than a file of its own',
+  ],
+  [
+    /[,;(] ?also (?:if|when|where|while|after|without|with|in|by|for|those)\b/,
+    'even if, including',
+  ],
+  [/\bthe ones? of\b|\b(?:that|those) of (?:the|an?|its|your|our|each|another)\b/, "the proxy's"],
+  [/\b(?:those|ones) (?:that|which|who)\b/, 'the noun: tokens that'],
+  [
+    /(?<!^|[.?|] )\bwhat (?:was|were|had|it had|there was|is missing)\b/,
+    'the noun: the used scopes',
+  ],
+  [/\b(?:go|goes|going) on\b/, 'continues, keeps working'],
+  [/\bbegins? again\b/, 'starts from zero'],
+  [/\bplays? no part\b/, 'is ignored'],
+  [/\bneed not\b/, 'does not have to'],
+  [/\bas against\b/, 'matched like, unlike'],
+  [/\bhands? out\b/, 'returns, reports'],
+  [/\bknows? no\b/, 'does not know'],
+  [/\bany more(?= than|[.,;:)]|$)/, 'no longer'],
+  [/\bfrom then on\b/, 'then'],
+];
+
 /** A relative clause that starts a sentence in place of a noun. Questions and headings may have one. */
 const RELATIVE =
   /(?:^|[.;] |\| )(What (?:is|was|are|were|can|cannot|has|comes|looks|holds)\b[^.?|]*)(?:[.|]|$)/;
@@ -108,8 +136,8 @@ export function findingsInPage(file: string, text: string): Finding[] {
     const bare = line.replace(/^\s*(?:[*>-]|\d+\.)\s+/, '');
     const [, relative] = line.startsWith('#') ? [] : (RELATIVE.exec(bare) ?? []);
     return [
-      ...findingsOf(position, bare),
-      ...findingsOf(position, `${bare} ${next}`).filter(
+      ...findingsOf(position, bare, RULES_FOR_PAGES),
+      ...findingsOf(position, `${bare} ${next}`, RULES_FOR_PAGES).filter(
         ({ phrase }) => !bare.includes(phrase) && !next.includes(phrase),
       ),
       ...(relative === undefined
@@ -119,7 +147,7 @@ export function findingsInPage(file: string, text: string): Finding[] {
   });
 }
 
-const PAGES = ['*.md', 'docs/**/*.md', '.changeset/*.md'];
+const PAGES = ['*.md', 'docs/**/*.md', 'examples/*.md', '.changeset/*.md'];
 /** Generated from the sources, which are checked themselves. */
 const MADE = /^docs\/(?:reference|service|\.vitepress)\/|^CHANGELOG\.md$/;
 
