@@ -47,6 +47,7 @@ const FAMILIES = [
   'route handler endpoint',
   'many multiple several',
   'purge cleanup',
+  'stop shutdown',
   'notify notification',
   'backup restore dump',
 ];

@@ -74,7 +74,7 @@ export const DESCRIPTIONS: Readonly<Record<ServiceErrorCode, string>> = {
     'scopes is missing, not an array, or empty, or the token would be left without any',
   invalid_scope: 'a scope does not parse; details name it',
   scope_unmatched:
-    'a scope is not in the catalog of this account, also one that the token holds; details name it',
+    'a scope, requested or already in the token, is not in the catalog of this account; details name it',
   too_many_scopes: `there are more than ${MAX_SCOPES} scopes`,
   quota_exceeded: 'the account, or the token, would hold more than it may; details name the quota',
   invalid_ttl: 'ttl or expiresIn is not a lifetime that this service allows',

@@ -168,9 +168,9 @@ export const ROUTES = {
     by: 'bearer',
     option: 'derivation',
     operationId: 'deriveToken',
-    summary: 'Makes a narrower token from that of the bearer',
+    summary: 'Derives a narrower token from the bearer token',
     description:
-      'It may do what was asked for and the token of the bearer may do, and ends when that ends at the latest.',
+      'The new token gets the requested scopes that the bearer token also has, and expires no later than it.',
     body: 'create',
     bodyExample: NEW_TOKEN,
     ...ISSUED,
@@ -180,7 +180,7 @@ export const ROUTES = {
   'GET /token/{token}': {
     verb: 'get',
     operationId: 'getToken',
-    summary: 'Shows a token, also an expired one',
+    summary: 'Shows a token, even if it has expired',
     query: 'get',
     ...SHOWN,
     example: { data: [USED_TOKEN], ...SUCCESS },
@@ -237,9 +237,9 @@ export const ROUTES = {
   'GET /token/{token}/usage': {
     verb: 'usage',
     operationId: 'getTokenUsage',
-    summary: 'Shows how a token is used: how often, when last, and for what',
+    summary: 'Shows how often, when last and for what a token was used',
     description:
-      'Every check of the token is counted that a service makes which records usage, also in other processes. The latest counts of those may be missing.',
+      'Counts every check by a service that records usage. The latest counts of other processes may be missing.',
     answer: 'Usage',
     success: 'The counts, in total and for each scope.',
     example: { data: USAGE, ...SUCCESS },
@@ -266,7 +266,7 @@ export const ROUTES = {
     body: 'explain',
     bodyExample: { method: 'POST', domain: 'shop.example', target: '/orders' },
     answer: 'Explanation',
-    success: 'The explanation, also if the token would not be allowed it.',
+    success: 'The explanation, whether or not the token would be allowed the request.',
     example: { data: EXPLANATION, ...SUCCESS },
     codes: ['invalid_scope', 'not_found', 'store_corrupt'],
   },
@@ -345,7 +345,7 @@ export const ROUTES = {
     operationId: 'introspectToken',
     summary: 'Introspects a token value (RFC 7662)',
     description:
-      'An answer with `active: true` counts as a use of the token, also towards its limits.',
+      'An answer with `active: true` counts as a use of the token and towards its limits.',
     form: 'IntrospectionForm',
     answer: 'Introspection',
     success: 'The claims of an active token, or `{ "active": false }`.',

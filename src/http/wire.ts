@@ -293,7 +293,7 @@ const usage = once(() =>
       .check(
         z.refine(({ length }) => length <= MAX_SENT_ITEMS),
         z.describe(
-          `All scopes that the token holds. An entry \`${OTHER_SCOPES}\` has the uses of those that are not counted apart.`,
+          `All scopes that the token holds. An entry \`${OTHER_SCOPES}\` has the uses of scopes that are not counted separately.`,
         ),
       ),
     derived: z.exactOptional(
@@ -312,7 +312,7 @@ const advice = once(() =>
   z.object({
     unused: scopes({ description: 'What the token can do without.' }),
     kept: scopes({ description: 'Its other scopes.' }),
-    since: seconds('UNIX seconds. From when the counts say something about these scopes.'),
+    since: seconds('UNIX seconds. Since when these scopes have been counted.'),
   }),
 );
 
@@ -323,7 +323,7 @@ const explanation = once(() =>
     needed: text(
       'The scope in question: that of the catalog for this request, otherwise its own. Empty for a request that servers could read differently.',
     ),
-    known: yesOrNo('Whether the catalog knows what was asked.'),
+    known: yesOrNo('Whether the catalog has the requested operation.'),
     suggestions: scopes({ description: 'If it is not known: the most similar known scopes.' }),
     reason: z.exactOptional(
       text(
