@@ -127,6 +127,8 @@ export const ENGLISH_TEXTS = {
   },
   newToken: {
     presets: 'Start from',
+    /** Presets that the service itself names. */
+    presetNames: { 'Read only': 'Read only' },
     title: 'New token',
     name: 'Name',
     nameHint: 'What the token is for, so that you recognize it later.',

@@ -158,6 +158,11 @@ function RightsSummary({
   );
 }
 
+function presetNameOf({ name }: WirePreset): string {
+  const known: Readonly<Record<string, string>> = TEXTS.newToken.presetNames;
+  return known[name] ?? name;
+}
+
 interface PresetsProps {
   readonly presets: readonly WirePreset[];
   readonly onChoose: (preset: WirePreset) => void;
@@ -170,7 +175,7 @@ function Presets({ presets, onChoose }: PresetsProps) {
       <legend>{TEXTS.newToken.presets}</legend>
       {presets.map((preset) => (
         <Button key={preset.name} onClick={() => onChoose(preset)}>
-          <bdi>{preset.name}</bdi>
+          <bdi>{presetNameOf(preset)}</bdi>
         </Button>
       ))}
     </fieldset>

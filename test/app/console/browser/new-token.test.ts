@@ -155,7 +155,9 @@ describe.skipIf(!hasChromium)('the screen for a new token', () => {
     const granted = ['repos/acme/site$', 'repos/acme/site/issues$'].map(
       (path) => `GET:git.shop.example/${path}`,
     );
-    await expect.poll(() => preview.locator('details li').allTextContents()).toEqual(granted);
+    await expect
+      .poll(() => preview.locator('details').last().locator('li').allTextContents())
+      .toEqual(granted);
     await create(page).click();
     await created(page).waitFor();
     expect(await held(it)).toEqual(granted);

@@ -57,7 +57,11 @@ function effectOf(writing: number, all: number): string {
 function Scopes({ preview: { requested, granted } }: { readonly preview: Preview & { ok: true } }) {
   return (
     <>
-      <OnDemand title={TEXTS.picker.requested({ count: requested.length })} scopes={requested} />
+      <OnDemand
+        title={TEXTS.picker.requested({ count: requested.length })}
+        scopes={requested}
+        isFirst
+      />
       <OnDemand title={TEXTS.picker.exactly({ count: granted.length })} scopes={granted} />
       <p class="hint">{TEXTS.picker.snapshot}</p>
     </>
@@ -67,14 +71,28 @@ function Scopes({ preview: { requested, granted } }: { readonly preview: Preview
 interface OnDemandProps {
   readonly title: string;
   readonly scopes: readonly string[];
+  readonly isFirst?: boolean;
 }
 
-/** A list that is rendered once it is opened. */
-function OnDemand({ title, scopes }: OnDemandProps) {
-  const [isOpen, setOpen] = useState(false);
+/** More scopes than this are shown if asked for. */
+const SHORT = 10;
+
+/** A list that is rendered once it is opened. A short one is open from the start. */
+function OnDemand({ title, scopes, isFirst = false }: OnDemandProps) {
+  const [chosen, setOpen] = useState<boolean>();
+  const isOpen = chosen ?? (isFirst && scopes.length <= SHORT);
   return (
-    <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
-      <summary>{title}</summary>
+    <details open={isOpen}>
+      {/* Not by `toggle`: a list that opens by itself has to close by itself when it grows. */}
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: it is the control of its details */}
+      <summary
+        onClick={(event) => {
+          event.preventDefault();
+          setOpen(!isOpen);
+        }}
+      >
+        {title}
+      </summary>
       {isOpen && <ScopeList scopes={scopes} />}
     </details>
   );

@@ -138,7 +138,6 @@ function Picker(props: PickerProps) {
         <div class="picker-body">
           <div class="picker-choice">
             <Endpoints known={known} />
-            <OnlyThisResource />
             <OtherScopes />
             <AddScope
               catalog={catalog}
@@ -198,6 +197,7 @@ function Endpoints({ known }: { readonly known: Known }) {
           </>
         )}
       </TreeFrame>
+      {view === 'permissions' && <OnlyThisResource />}
     </>
   );
 }
