@@ -56,6 +56,10 @@ export const VERB_SYNONYMS: Readonly<Record<string, Readonly<Record<string, stri
     compare: 'diff',
     generate: 'from-openapi',
     import: 'from-openapi',
+    ls: 'list',
+    show: 'list',
+    find: 'search',
+    grep: 'search',
   },
   keys: {
     create: 'new',

@@ -8,6 +8,7 @@ import { onTestFinished, vi } from 'vitest';
 import type { Command, Part } from '../../../src/app/cli/command.ts';
 import { CATALOG_COMMANDS } from '../../../src/app/cli/commands/catalog.ts';
 import { LIST_COMMANDS } from '../../../src/app/cli/commands/catalog-lists.ts';
+import { WORD_COMMANDS } from '../../../src/app/cli/commands/catalog-words.ts';
 import { COMMANDS as EVERY_COMMAND } from '../../../src/app/cli/commands/index.ts';
 import { SERVE } from '../../../src/app/cli/commands/serve.ts';
 import { loadKeys } from '../../../src/app/server/files/key-file.ts';
@@ -141,7 +142,11 @@ export async function runInShell(line: string, ...args: readonly string[]): Prom
 }
 
 /** The commands for catalogs and lists of scopes, which only read and print. */
-export const COMMANDS: readonly Command[] = [...CATALOG_COMMANDS, ...LIST_COMMANDS];
+export const COMMANDS: readonly Command[] = [
+  ...CATALOG_COMMANDS,
+  ...WORD_COMMANDS,
+  ...LIST_COMMANDS,
+];
 
 /** All commands except serve, which runs until it is stopped. */
 export const ALL_COMMANDS: readonly Command[] = EVERY_COMMAND.filter(

@@ -2,6 +2,7 @@ import { ACCOUNT_HELP } from '../account/flags.ts';
 import type { Command } from '../command.ts';
 import { CATALOG_COMMANDS, FILE_HELP } from './catalog.ts';
 import { LIST_COMMANDS, LIST_HELP } from './catalog-lists.ts';
+import { WORD_COMMANDS } from './catalog-words.ts';
 import { completionOf } from './completion.ts';
 import { DOCS } from './docs.ts';
 import { IMPORT } from './import.ts';
@@ -32,7 +33,7 @@ export const NOUNS: ReadonlyMap<string, Noun> = new Map([
     {
       title: 'Catalogs: the scopes that exist',
       about: `${FILE_HELP}\n\n${LIST_HELP}`,
-      commands: [...CATALOG_COMMANDS, ...LIST_COMMANDS],
+      commands: [...CATALOG_COMMANDS, ...WORD_COMMANDS, ...LIST_COMMANDS],
     },
   ],
   ['keys', { title: 'Keys of a service', about: KEYS_HELP, commands: KEYS_COMMANDS }],

@@ -411,6 +411,11 @@ describe('the help examples', () => {
     ],
     'openapi.json': { ...document, paths },
     'everything.json': [GET, 'POST:shop.example/token'],
+    'shop.json': [
+      { scope: `${GET}$`, summary: 'List orders', tag: 'orders' },
+      { scope: `${POST}$`, summary: 'Create an order', tag: 'orders' },
+      { scope: `${BILLS}$`, summary: 'List bills', tag: 'bills' },
+    ],
     'before.json': [`${GET}$`, POST],
     'after.json': [POST, `${BILLS}$`],
     'tokens.json': [

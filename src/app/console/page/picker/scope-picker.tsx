@@ -1,5 +1,6 @@
 import { useId, useMemo, useRef, useState } from 'preact/hooks';
 import type { RefusedScope, ScopeCatalog } from '../../../../scope/index.ts';
+import { Search } from '../../../../scope/search.ts';
 import type { Choices } from '../api.ts';
 import { Button } from '../controls/button.tsx';
 import { ChoiceField, TextField } from '../controls/field.tsx';
@@ -13,7 +14,6 @@ import { PreviewPanel, problemOf } from './preview.tsx';
 import { type Preview, previewOf } from './request.ts';
 import { EndpointLine, OnlyThisResource, ResourceList } from './resource-rows.tsx';
 import { type Resource, resourcesOf } from './resources.ts';
-import { Search } from './search.ts';
 import type { Selection } from './selection.ts';
 import { type Picking, PickingContext, usePicking } from './state.ts';
 import { type Branch, branchesTo, type Entry, type ScopeTree, scopeTree } from './tree.ts';
@@ -57,7 +57,7 @@ export function ScopePicker(props: ScopePickerProps) {
 interface Known {
   readonly catalog: ScopeCatalog;
   readonly tree: ScopeTree;
-  readonly search: Search;
+  readonly search: Search<Entry>;
   /** Empty if nobody has said what the endpoints are called. */
   readonly resources: readonly Resource[];
 }
@@ -73,7 +73,7 @@ function readChoices(choices: Choices): Known | undefined {
   const tree = scopeTree(catalog, (scope) => words.get(scope.toString()) ?? {});
   const hasWords = scopes.some(({ summary, tag }) => summary !== undefined || tag !== undefined);
   const resources = hasWords ? resourcesOf(tree, permissions) : [];
-  return { catalog, tree, search: new Search(tree), resources };
+  return { catalog, tree, search: new Search(tree.entries), resources };
 }
 
 /** How endpoints are shown. */
@@ -222,7 +222,7 @@ function openAtFirst(tree: ScopeTree, selection: Selection): ReadonlySet<Branch>
 const SHOWN = 60;
 
 interface FoundListProps {
-  readonly search: Search;
+  readonly search: Search<Entry>;
   readonly query: string;
   readonly isInWords: boolean;
 }

@@ -1,4 +1,11 @@
-import type { Entry, ScopeTree } from './tree.ts';
+import type { Scope } from './grammar.ts';
+import type { EndpointWords } from './words.ts';
+
+/** A scope with its words: those of its first operation, and of all. */
+export interface Searched {
+  readonly scope: Scope;
+  readonly words: EndpointWords & { readonly operations?: readonly EndpointWords[] | undefined };
+}
 
 /** Words that say nothing about an endpoint. */
 const STOP_WORDS: ReadonlySet<string> = new Set(
@@ -10,7 +17,7 @@ const WORTH = { summary: 8, operationId: 4, tag: 3, segments: 2, path: 1 } as co
 /** Of a whole word, beside its beginning. */
 const WHOLE = 2;
 
-/** The words of an entry, each with what it is worth. */
+/** The words of an item, each with what it is worth. */
 interface Indexed {
   readonly worths: ReadonlyMap<string, number>;
   /** The summary without the words that say nothing. */
@@ -19,37 +26,35 @@ interface Indexed {
   readonly text: string;
 }
 
-/** Finds entries by what people call them, and by their method, host and path. Made once for a tree. */
-export class Search {
-  readonly #tree: ScopeTree;
-  readonly #indexed: readonly Indexed[];
+/** Finds scopes by what people call them, and by their method, host and path. */
+export class Search<Item extends Searched> {
+  readonly #indexed: readonly (Indexed & { readonly item: Item })[];
 
-  constructor(tree: ScopeTree) {
-    this.#tree = tree;
-    this.#indexed = tree.entries.map(indexed);
+  constructor(items: readonly Item[]) {
+    this.#indexed = items.map((item) => ({ item, ...indexed(item) }));
   }
 
   /**
-   * The entries that have all words of a query, in whatever order and by their beginnings: those whose
+   * The items that have all words of a query, in whatever order and by their beginnings: those whose
    * summary has them come first. None without a word.
    */
-  find(query: string): readonly Entry[] {
+  find(query: string): readonly Item[] {
     const given = query.toLowerCase().split(/\s+/).filter(Boolean);
     const meant = given.filter((word) => !STOP_WORDS.has(word));
     const words = meant.length > 0 ? meant : given;
     if (words.length === 0) return [];
     const phrase = words.join(' ');
-    const found: { readonly entry: Entry; readonly worth: number }[] = [];
-    for (const entry of this.#tree.entries) {
-      const worth = worthOf(this.#indexed[entry.index] as Indexed, words, phrase);
-      if (worth > 0) found.push({ entry, worth });
+    const found: { readonly item: Item; readonly worth: number }[] = [];
+    for (const place of this.#indexed) {
+      const worth = worthOf(place, words, phrase);
+      if (worth > 0) found.push({ item: place.item, worth });
     }
-    // Stable: what is worth the same stays in the order of the tree.
-    return found.sort((a, b) => b.worth - a.worth).map(({ entry }) => entry);
+    // Stable: what is worth the same stays in the order of the items.
+    return found.sort((a, b) => b.worth - a.worth).map(({ item }) => item);
   }
 }
 
-function indexed({ scope, words }: Entry): Indexed {
+function indexed({ scope, words }: Searched): Indexed {
   const { method, domain, path } = scope;
   const text = `${method}:${domain}/${path}\n${method} /${path}`.toLowerCase();
   const worths = new Map<string, number>();
