@@ -16,6 +16,8 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
 const WORTH = { summary: 8, operationId: 4, tag: 3, segments: 2, path: 1 } as const;
 /** Of a whole word, beside its beginning. */
 const WHOLE = 2;
+/** The part of its worth that a scope keeps if new programs should avoid it. */
+const DEPRECATED = 0.75;
 
 /** The words of an item, each with what it is worth. */
 interface Indexed {
@@ -24,6 +26,7 @@ interface Indexed {
   readonly summary: string;
   /** For words that are parts of a path, such as `orders/{}`. */
   readonly text: string;
+  readonly isDeprecated: boolean;
 }
 
 /** Finds scopes by what people call them, and by their method, host and path. */
@@ -66,13 +69,17 @@ function indexed({ scope, words }: Searched): Indexed {
   const all = words.operations ?? [words];
   add('path', text);
   for (const { summary = '', tag = '', operationId = '', segments = [] } of all) {
-    add('segments', segments.join(' '));
+    for (const name of segments) {
+      add('segments', name);
+      // As it is, too: `issue_number`.
+      worths.set(name.toLowerCase(), WORTH.segments);
+    }
     add('tag', tag);
     add('operationId', operationId);
     add('summary', summary);
   }
   const summary = wordsIn(words.summary ?? '').filter((word) => !STOP_WORDS.has(word));
-  return { worths, summary: summary.join(' '), text };
+  return { worths, summary: summary.join(' '), text, isDeprecated: words.deprecated === true };
 }
 
 function wordsIn(text: string): readonly string[] {
@@ -82,23 +89,30 @@ function wordsIn(text: string): readonly string[] {
     .filter(Boolean);
 }
 
+/** Without the `s` of a plural: people write both. */
+function singular(word: string): string {
+  return word.length > 3 && !word.endsWith('ss') ? word.replace(/s$/, '') : word;
+}
+
 /** 0 if a word is nowhere. */
 function worthOf(
-  { worths, summary, text }: Indexed,
+  { worths, summary, text, isDeprecated }: Indexed,
   words: readonly string[],
   phrase: string,
 ): number {
   let sum = 0;
   for (const word of words) {
+    const one = singular(word);
     let best = text.includes(word) ? WORTH.path : 0;
     for (const [known, worth] of worths) {
-      if (worth >= best && known.startsWith(word)) {
-        best = known === word ? worth + WHOLE : Math.max(best, worth);
-      }
+      if (worth + WHOLE < best || !known.startsWith(one)) continue;
+      const isWhole = singular(known) === one;
+      best = Math.max(best, worth + (known === word ? WHOLE : isWhole ? WHOLE / 2 : 0));
     }
     if (best === 0) return 0;
     sum += best;
   }
+  if (isDeprecated) sum *= DEPRECATED;
   if (summary === phrase) return sum + 100;
   // Of two that have the words, the one that says little else.
   const closeness = summary === '' ? 0 : phrase.length / Math.max(phrase.length, summary.length);

@@ -44,7 +44,13 @@ describe('Search', () => {
     item('GET:a.example/issues/{}/merge$', { summary: 'Check something', segments: ['number'] }),
     item('POST:a.example/issues/{}/comments$', { summary: 'Create an issue comment' }),
     item('POST:a.example/issues$', { summary: 'Create an issue', tag: 'issues' }),
-    item('PUT:a.example/pulls/{}/m$', { summary: 'Merge a pull request', tag: 'pulls' }),
+    item('PUT:a.example/pulls/{}/m$', {
+      summary: 'Merge a pull request',
+      tag: 'pulls',
+      segments: ['pull_number'],
+    }),
+    item('GET:a.example/list$', { summary: 'List some', deprecated: true }),
+    item('GET:a.example/lists$', { summary: 'List all of them, one after the other' }),
   ]);
 
   it.each([
@@ -53,6 +59,10 @@ describe('Search', () => {
     ['comment issue', 'POST:a.example/issues/{}/comments$'],
     ['merge', 'PUT:a.example/pulls/{}/m$'],
     ['number', 'GET:a.example/issues/{}/merge$'],
+    ['comments', 'POST:a.example/issues/{}/comments$'],
+    ['create issues', 'POST:a.example/issues$'],
+    ['pull_number', 'PUT:a.example/pulls/{}/m$'],
+    ['list', 'GET:a.example/lists$'],
     ['delete an issue', undefined],
   ])('finds what %j means at first place', (query, first) => {
     expect(worded.find(query)[0]?.scope.toString()).toBe(first);

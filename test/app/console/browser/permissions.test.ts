@@ -144,7 +144,7 @@ describe.skipIf(!hasChromium)('the permissions of a new token', () => {
     };
 
     expect((await find('create an issue'))[0]).toBe('Create an issue');
-    expect((await find('repository issues list'))[0]).toBe('List repository issues');
+    expect((await find('issue list'))[0]).toBe('List repository issues');
     expect((await find('del rep'))[0]).toBe('Delete a repository');
     expect((await find('issue_number'))[0]).toBe('Create an issue comment');
     expect(await find('post /markdown')).toEqual(['Render Markdown']);
