@@ -169,6 +169,10 @@ export declare const ENGLISH_TEXTS: {
     pending: string;
   };
   newToken: {
+    presets: string;
+    presetNames: {
+      'Read only': string;
+    };
     title: string;
     name: string;
     nameHint: string;
@@ -240,6 +244,23 @@ export declare const ENGLISH_TEXTS: {
   picker: {
     search: string;
     searchHint: string;
+    wordsHint: string;
+    view: string;
+    views: {
+      permissions: string;
+      endpoints: string;
+    };
+    permissions: string;
+    levels: {
+      none: string;
+      read: string;
+      write: string;
+      custom: string;
+    };
+    deprecated: string;
+    permissionCount: Plural<"count">;
+    onlyThis: string;
+    onlyThisHint: string;
     found: Plural<"count">;
     foundSome: Plural<"count" | "shown">;
     foundNone: string;

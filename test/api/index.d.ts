@@ -1,6 +1,6 @@
 // What tokenwright declares, as published. Written by: npm run api
 
-import type { AskedScope, RequestReason, Scope, ScopeCatalog, ScopeDiff, ScopeRequest, TypedCatalog } from 'tokenwright/scope';
+import type { AskedScope, Permission, RequestReason, Scope, ScopeCatalog, ScopeDiff, ScopeRequest, ScopeWords, TypedCatalog } from 'tokenwright/scope';
 
 export interface AdviseOptions {
   readonly unusedForDays?: number | undefined;
@@ -61,6 +61,13 @@ export interface ForeignFormat {
 
 export interface GetOptions {
   readonly state?: ListedState | undefined;
+}
+
+export interface HeldPermission {
+  readonly tag: string;
+  readonly domain?: string | undefined;
+  readonly name: string;
+  readonly level: 'read' | 'write';
 }
 
 export interface ImportInput<Asked extends string = string> {
@@ -216,6 +223,11 @@ export interface Position {
   readonly id: TokenId;
 }
 
+export interface Preset<Asked extends string = string> extends Pick<IssueInput<Asked>, 'ttlSeconds' | 'limits'> {
+  readonly name: string;
+  readonly scopes: readonly Asked[];
+}
+
 export interface PruneQuery extends QuotaHolder {
   readonly now: Date;
   readonly limit: number;
@@ -293,6 +305,22 @@ export interface ScannerRules {
   readonly gitleaks: string;
   readonly trufflehog: string;
   readonly github: GithubPattern;
+}
+
+export interface ScopeDescription {
+  readonly text: string;
+  readonly permissions: readonly HeldPermission[];
+  readonly single: readonly string[];
+}
+
+export interface ScopeDetail extends Partial<ScopeWords> {
+  readonly scope: string;
+}
+
+export interface ScopeDetails {
+  readonly scopes: readonly ScopeDetail[];
+  readonly permissions: readonly Permission[];
+  readonly presets: readonly Preset[];
 }
 
 export interface ScopeUsage {
@@ -508,6 +536,7 @@ export declare class TokenService<out Entry extends string = string> {
   rotate(account: string, valueOrId: string, options: CancelRotationOptions): Promise<Token>;
   explain(account: string, valueOrId: string, need: Need): Promise<Explanation>;
   scopes(account: string): Promise<Entry[]>;
+  scopeDetails(account: string): Promise<ScopeDetails>;
   verify<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifyOptions): Promise<Verdict>;
   allows<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifyOptions): Promise<boolean>;
   verifySync<const Asked extends string = never>(value: string, need: Need<AskedScope<Entry, Asked>>, options?: VerifySyncOptions): Verdict | undefined;
@@ -623,6 +652,10 @@ export interface VerifyOptions {
   readonly fresh?: boolean | undefined;
   readonly address?: string | undefined;
 }
+
+export declare function describeScopes(scopes: Iterable<Scope | string>, catalog?: {
+  permissions(): readonly Permission[];
+}): ScopeDescription;
 
 export declare function doctor(store: Pick<TokenStore, 'doctor'> & Readonly<Record<'purge', unknown>>, options?: DoctorOptions): Promise<StoreFinding[]>;
 
@@ -765,6 +798,7 @@ interface ServiceOptions<Entry extends string> {
   readonly prefix: string;
   readonly foreign?: readonly ForeignFormat[] | undefined;
   readonly catalog?: CatalogOption<Entry> | undefined;
+  readonly presets?: readonly Preset[] | undefined;
   readonly clock?: Clock | undefined;
   readonly reveal?: 'once' | 'always' | undefined;
   readonly lifetime?: Partial<Lifetime> | undefined;

@@ -1,6 +1,6 @@
 // What tokenwright/openapi declares, as published. Written by: npm run api
 
-import type { Scope, ScopeCatalog, ScopeDiff } from 'tokenwright/scope';
+import type { EndpointWords, Scope, ScopeCatalog, ScopeDiff } from 'tokenwright/scope';
 
 export interface CatalogDiff extends ScopeDiff {
   readonly added: readonly string[];
@@ -47,11 +47,10 @@ export declare function readOpenApi(documents: unknown, options?: OpenApiOptions
 
 // Not exported, but part of the above:
 
-interface OpenApiOperation {
+interface OpenApiOperation extends EndpointWords {
   readonly document: number;
   readonly method: string;
   readonly path: string;
-  readonly operationId?: string;
   readonly deprecated: boolean;
 }
 

@@ -4,11 +4,21 @@ export type AskedScope<Entry extends string, Asked extends string> = string exte
 
 export interface CatalogOptions {
   readonly withSlash?: Iterable<Scope | string> | undefined;
+  readonly permissions?: Iterable<PermissionOption> | undefined;
+  readonly base?: ScopeCatalog | undefined;
 }
 
 export type CatalogPattern<Catalog extends ScopeCatalog> = PatternOf<CatalogScope<Catalog>>;
 
 export type CatalogScope<Catalog extends ScopeCatalog> = ReturnType<Catalog['toArray']>[number];
+
+export interface EndpointWords {
+  readonly summary?: string | undefined;
+  readonly tag?: string | undefined;
+  readonly segments?: readonly string[] | undefined;
+  readonly deprecated?: boolean | undefined;
+  readonly operationId?: string | undefined;
+}
 
 export interface Expansion {
   readonly granted: string[];
@@ -26,6 +36,24 @@ export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPT
 export interface NearMiss {
   readonly scope: Scope;
   readonly failed: 'method' | 'domain' | 'path';
+}
+
+export interface Permission {
+  readonly tag: string;
+  readonly description?: string | undefined;
+  readonly domain?: string | undefined;
+  readonly read: readonly string[];
+  readonly write: readonly string[];
+}
+
+export interface PermissionOption {
+  readonly name: string;
+  readonly description?: string | undefined;
+  readonly domain?: string | undefined;
+  readonly levels: {
+    readonly read?: readonly (Scope | string)[] | undefined;
+    readonly write?: readonly (Scope | string)[] | undefined;
+  };
 }
 
 export interface ReadRequest extends Unambiguous {
@@ -55,9 +83,11 @@ export interface Scope {
 export declare class ScopeCatalog implements Iterable<Scope> {
   #private;
   private constructor();
-  static from(scopes: Iterable<Scope | string>, options?: CatalogOptions): ScopeCatalog;
+  static from(scopes: Iterable<Scope | string | WordedScope>, options?: CatalogOptions): ScopeCatalog;
   get size(): number;
   get withSlash(): readonly string[];
+  words(scope: Scope | string): ScopeWords | undefined;
+  permissions(): readonly Permission[];
   expand(requested: readonly (Scope | string)[]): Expansion;
   readRequest(request: ScopeRequest): RequestReading;
   attribute(request: ScopeRequest | Unambiguous): Scope | undefined;
@@ -133,9 +163,17 @@ export declare class ScopeSet implements Iterable<Scope> {
   [Symbol.iterator](): Iterator<Scope>;
 }
 
+export interface ScopeWords extends EndpointWords {
+  readonly operations: readonly EndpointWords[];
+}
+
 export interface TypedCatalog<Entry extends string> extends ScopeCatalog {
   expand<const Asked extends string = never>(requested: readonly (Entry | Meeting<Entry, Asked>)[]): Expansion;
   toArray(): Entry[];
+}
+
+export interface WordedScope extends EndpointWords {
+  readonly scope: Scope | string;
 }
 
 export declare function covers(outer: Scope | string, inner: Scope | string): boolean;

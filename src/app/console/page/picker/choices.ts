@@ -6,7 +6,7 @@ import { isReading } from './tree.ts';
 /** Made once for the choices of an account: a catalog of thousands takes time. */
 const catalogs = new WeakMap<Choices, { readonly catalog: ScopeCatalog | undefined }>();
 
-/** The catalog of choices; `undefined` if they are none: a service without one lists scopes with wildcards. */
+/** The catalog of choices; `undefined` without one: such a service lists scopes with wildcards. */
 export function catalogOf(choices: Choices): ScopeCatalog | undefined {
   const known = catalogs.get(choices);
   if (known !== undefined) return known.catalog;

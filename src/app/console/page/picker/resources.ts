@@ -16,7 +16,7 @@ export interface Resource {
   readonly write: readonly Entry[];
 }
 
-/** Leaves out scopes that are no entries of the tree: they can be added as text. */
+/** Leaves out scopes without an entry in the tree: they can be added as text. */
 export function resourcesOf(
   tree: ScopeTree,
   permissions: readonly WirePermission[],
