@@ -91,7 +91,7 @@ async function checkService(
   const stores = { store, leases: store.leases, usage: undefined };
   const service = new ReloadableService(
     { ...lasting, purgeAfter: 'off', stores },
-    { keys, catalog: read.catalog },
+    { keys, catalog: read.catalog, presets: read.presets },
   );
   if (accounts.length > 0) service.admit(accounts);
   await service.close();

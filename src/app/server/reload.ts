@@ -30,7 +30,10 @@ import type { ServeSettings } from './settings.ts';
 
 /** The parts of a service that stay when its keys, catalog and accounts are replaced. */
 export interface LastingParts {
-  readonly service: Omit<TokenServiceOptions, 'keys' | 'catalog' | 'store' | 'limits' | 'usage'>;
+  readonly service: Omit<
+    TokenServiceOptions,
+    'keys' | 'catalog' | 'presets' | 'store' | 'limits' | 'usage'
+  >;
   readonly stores: Stores;
   readonly handler: Omit<TokenHandlerOptions, 'tokens' | 'authenticate'>;
   readonly signIn: (accounts: readonly FixedAccount[]) => Authenticate;
@@ -115,7 +118,7 @@ export class ReloadableService {
     running.listener(request, response);
   }
 
-  #serviceOf({ keys, catalog }: Omit<Reloaded, 'accounts'>): Running {
+  #serviceOf({ keys, catalog, presets }: Omit<Reloaded, 'accounts'>): Running {
     const { store, leases, usage } = this.#parts.stores;
     const tokens = new TokenService({
       ...this.#parts.service,
@@ -124,6 +127,7 @@ export class ReloadableService {
       usage: usage && { store: sharedStore(usage) },
       keys,
       catalog,
+      presets,
     });
     this.#parts.onService(tokens);
     // Also checks the options of the handler: if they failed only after the first account is made,

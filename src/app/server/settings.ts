@@ -209,6 +209,12 @@ const SETTINGS = {
     default: 'operation',
     help: 'what each scope of an OpenAPI document covers: one operation, or, with prefix, all operations with the same path up to the first template. Default {default}',
   },
+  presets: {
+    group: 'access',
+    flag: '--presets FILE',
+    variable: 'TOKENWRIGHT_PRESETS',
+    help: 'named scopes from which people choose in the console and with token issue --preset: a JSON array of { name, scopes, ttl?, limits? }, where ttl is like 30d. Tokens that were made with a preset do not change with it',
+  },
   accounts: {
     group: 'access',
     flag: '--account USER:PASSWORD',

@@ -63,8 +63,12 @@ function isTerminalClosed(): boolean {
 
 async function runReload(reload: () => Promise<Reloaded>): Promise<void> {
   try {
-    const { keys, catalog, accounts } = await reload();
-    const parts = [count(keys.length, 'key'), count(catalog.size, 'scope')];
+    const { keys, catalog, presets, accounts } = await reload();
+    const parts = [
+      count(keys.length, 'key'),
+      count(catalog.size, 'scope'),
+      ...(presets.length === 0 ? [] : [count(presets.length, 'preset')]),
+    ];
     theLog().info(`reloaded ${parts.join(', ')} and ${count(accounts.length, 'account')}`);
   } catch (error) {
     warn(

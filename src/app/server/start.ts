@@ -72,7 +72,7 @@ async function run(parts: Parts, { server, closers, signals }: Process): Promise
   const pages = [...lasting.pages, ...health.pages, ...monitoring.pages];
   const service = new ReloadableService(
     { ...lasting, pages, stores: monitoring.observed(stores) },
-    { keys, catalog: read.catalog },
+    { keys, catalog: read.catalog, presets: read.presets },
   );
   closers.push(() => service.close());
   const metricsAt = await monitoring.listen();

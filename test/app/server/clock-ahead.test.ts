@@ -48,7 +48,7 @@ async function setUp(fastByDays: number, purgeAfter = '1d') {
       service: { ...lasting.service, clock: { now } },
       stores: { store, leases: new MemoryTokenStore({ clock }).leases, usage: undefined },
     },
-    { keys: [K1], catalog: ScopeCatalog.from([SCOPE]) },
+    { keys: [K1], catalog: ScopeCatalog.from([SCOPE]), presets: [] },
   );
   service.admit(read.accounts);
   await passTime(5 * HOUR_MS);

@@ -219,7 +219,12 @@ describe('the metrics of a service', () => {
 
   it('count reloads, and keep the time of the last one that succeeded', async () => {
     const { metrics, samples } = await setUp();
-    const files = { keys: [generateKey()], catalog: ScopeCatalog.from([READ]), accounts: [] };
+    const files = {
+      keys: [generateKey()],
+      catalog: ScopeCatalog.from([READ]),
+      presets: [],
+      accounts: [],
+    };
     const reloads = async () => {
       const counted = await samples();
       return [

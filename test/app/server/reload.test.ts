@@ -99,6 +99,36 @@ describe('SIGHUP', () => {
     expect(await service.stop()).toMatchObject({ code: 0 });
   });
 
+  it('reloads presets, which change no token', async () => {
+    const folder = newFolder();
+    const file = join(folder, 'presets.json');
+    const write = (preset: object) => writeFileSync(file, JSON.stringify([preset]));
+    write({ name: 'CI', scopes: ['GET:orders.acme.example/*'], ttl: '30d' });
+    const service = await serve(['--data', join(folder, 'data'), ...ACCOUNT, '--presets', file]);
+    const presets = async () => (await call(service, '/scopes?details=true')).body.presets;
+
+    const [ci, readOnly] = await presets();
+    expect(ci).toMatchObject({ name: 'CI', ttl: 2_592_000 });
+    expect(readOnly.name).toBe('Read only');
+    const { body: before } = await call(service, '/token', {
+      method: 'POST',
+      body: { scopes: ci.scopes, ttl: ci.ttl },
+    });
+    expect(before.scopes).toEqual(ci.scopes);
+
+    write({ name: 'Status', scopes: ['GET:acme.example/status'] });
+    expect(await hangUp(service)).toMatch(/, 1 preset and 1 account\n$/);
+    expect((await presets())[0]).toEqual({ name: 'Status', scopes: ['GET:acme.example/status'] });
+    expect((await call(service, `/token/${before.id}`)).body.data[0].scopes).toEqual(ci.scopes);
+
+    write({ name: 'Status', scopes: ['GET:acme.example/statsu'] });
+    expect(await hangUp(service)).toContain(
+      'presets.json: preset 1 ("Status"): the catalog does not know',
+    );
+    expect((await presets())[0].scopes).toEqual(['GET:acme.example/status']);
+    expect(await service.stop()).toMatchObject({ code: 0 });
+  });
+
   it('finishes a request in progress with the settings it began with', async () => {
     const { write, service, hangUp } = await setUp();
     const finish = await beginCall(service, ORDERS);

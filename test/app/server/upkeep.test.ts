@@ -29,7 +29,7 @@ async function setUp(purgeAfter: number | 'off') {
       stores: { store, leases: new MemoryTokenStore({ clock }).leases, usage: undefined },
       purgeAfter,
     },
-    { keys: [generateKey()], catalog: read.catalog },
+    { keys: [generateKey()], catalog: read.catalog, presets: [] },
   );
   const { id } = await service.tokens.issue({ account: 'ada', scopes: ['GET:*/*'] });
   await service.tokens.revoke('ada', id);

@@ -23,14 +23,14 @@ none of these, nor of the other commands, is refused.
 
 To stop it, press Ctrl-C or send SIGTERM. It takes new connections until none has come for 150 ms,
 but for at most 1 s, answers what is in progress, for at most 6 s after the signal, closes the store,
-and ends with 0. A second signal ends it immediately. On SIGHUP it reads keys, catalog and accounts
+and ends with 0. A second signal ends it immediately. On SIGHUP it reads keys, catalog, presets and accounts
 again, and keeps what it has if something is wrong with them. If a supervisor starts it, let it start
 node_modules/.bin/tokenwright serve, not npx: on SIGTERM npx ends, and leaves the service behind.`,
   flags: {
     ...SERVE_FLAGS,
     check: {
       type: 'boolean',
-      help: 'only check whether it would start: reads the settings, the keys, the catalog and the accounts, and examines the store. It listens nowhere, and makes no file and no table, so the tables of a database have to exist',
+      help: 'only check whether it would start: reads the settings, the keys, the catalog, the presets and the accounts, and examines the store. It listens nowhere, and makes no file and no table, so the tables of a database have to exist',
     },
   },
   exits: {

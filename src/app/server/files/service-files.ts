@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { SCANNED_BATCH } from '../../../bounds.ts';
 import { type FixedAccount, hashPassword } from '../../../http/index.ts';
-import type { KeyOptions, TokenStore } from '../../../index.ts';
+import type { KeyOptions, Preset, TokenStore } from '../../../index.ts';
 import type { ScopeCatalog } from '../../../scope/index.ts';
 import { nextTurn } from '../../../time/deadline.ts';
 import { inputError } from '../../terminal/errors.ts';
@@ -19,20 +19,30 @@ import {
 import { loadCatalog } from './catalog-files.ts';
 import { keyFile, keyFileOf, loadKeys, readUsableKeys, usableKeys } from './key-file.ts';
 import { describeOpen, openToOthers } from './permissions.ts';
+import { readPresets } from './preset-file.ts';
 
 type FileSettings = Pick<
   ServeSettings,
-  'data' | 'store' | 'keys' | 'catalog' | 'granularity' | 'accounts' | 'accountFile'
+  | 'data'
+  | 'store'
+  | 'keys'
+  | 'catalog'
+  | 'granularity'
+  | 'presets'
+  | 'maxTtl'
+  | 'accounts'
+  | 'accountFile'
 >;
 
 /** The parts of a service that a reload replaces. */
 export interface Reloaded {
   readonly keys: readonly KeyOptions[];
   readonly catalog: ScopeCatalog;
+  readonly presets: readonly Preset[];
   readonly accounts: readonly ServedAccount[];
 }
 
-/** Reads the keys, the catalog and the accounts of a service, at its start and on each reload. */
+/** Reads the keys, the catalog, the presets and the accounts of a service, at its start and on each reload. */
 export class ServiceFiles {
   readonly #settings: FileSettings;
   /** By user and password. Hashing blocks all calls for a fraction of a second, so it is done once. */
@@ -56,11 +66,12 @@ export class ServiceFiles {
   ): Promise<Omit<Reloaded, 'keys'> & { readonly keys: Reloaded['keys'] | undefined }> {
     const accounts = await this.#givenAccounts();
     const catalog = await this.#catalog();
+    const presets = this.#presets(catalog);
     if (this.#usesFolder()) prepareFolder(this.#settings.data);
     this.#refuseOpenSecrets();
     const isMadeHere = this.#settings.keys === undefined;
     const keys = isMadeHere ? this.#keptKeys() : readUsableKeys(this.keyPath);
-    return { keys, catalog, accounts };
+    return { keys, catalog, presets, accounts };
   }
 
   /**
@@ -108,9 +119,11 @@ export class ServiceFiles {
   async readAgain(): Promise<Reloaded> {
     this.#refuseOpenSecrets();
     const given = await this.#givenAccounts();
+    const catalog = await this.#catalog();
     return {
       keys: readUsableKeys(this.keyPath),
-      catalog: await this.#catalog(),
+      catalog,
+      presets: this.#presets(catalog),
       accounts: given.length > 0 ? given : [this.#knownFirstAccount()],
     };
   }
@@ -168,6 +181,11 @@ export class ServiceFiles {
 
   #catalog(): Promise<ScopeCatalog> {
     return loadCatalog(this.#settings.catalog, this.#settings.granularity);
+  }
+
+  #presets(catalog: ScopeCatalog): readonly Preset[] {
+    const { presets, maxTtl } = this.#settings;
+    return readPresets(presets, { maxTtl, catalog });
   }
 
   /** The accounts of the settings and of their file; none if the service makes one. */
