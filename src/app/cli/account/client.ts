@@ -167,6 +167,11 @@ export class TokenClient {
     return (await this.#about('POST /token/{token}/explain', operand, { body })).data;
   }
 
+  /** What the account may choose from: with a catalog, its permissions, and the presets. */
+  choices(): Promise<Answers['ScopeList']> {
+    return this.#call('GET /scopes', { query: { details: true } });
+  }
+
   async patch(operand: string, change: PatchInput, options: IfVersion): Promise<WireToken> {
     return shownIn(await this.#patch(operand, change, options));
   }

@@ -1,5 +1,6 @@
 import type { Scope, ScopeCatalog } from '../../../scope/index.ts';
 import { readCatalog } from '../../server/files/catalog-files.ts';
+import { readPresets } from '../../server/files/preset-file.ts';
 import {
   readSettings,
   readVariable,
@@ -23,6 +24,8 @@ export interface ClientUse {
    * @default it is not read, so that a broken catalog does not stop a revocation
    */
   readonly catalogFor?: 'granting' | 'routing' | 'naming';
+  /** Whether the presets of a store's settings are read. */
+  readonly usesPresets?: boolean;
   /** Whether uses are shown. If not, none are counted either: a person's check is not a use. */
   readonly showsUse?: boolean;
 }
@@ -35,8 +38,10 @@ export interface ClientUse {
 export async function withClient<Result>(
   flags: AccountFlags,
   use: (client: TokenClient) => Promise<Result>,
-  { isByValue = false, isNeeded = !isByValue, catalogFor, showsUse = false }: ClientUse = {},
+  clientUse: ClientUse = {},
 ): Promise<Result> {
+  const { isByValue = false, isNeeded = !isByValue, catalogFor } = clientUse;
+  const { usesPresets = false, showsUse = false } = clientUse;
   const url = serviceUrl(flags);
   if (url !== undefined) {
     const { readBase, remoteClient } = await import('./remote.ts');
@@ -50,9 +55,12 @@ export async function withClient<Result>(
     throw usageError('--account is required: whose tokens; or give --url for a service');
   }
   const catalog = await catalogOf(flags, catalogFor);
+  const presets = usesPresets
+    ? readPresets(readSettings(['presets'], flags).presets, { maxTtl: settings.maxTtl, catalog })
+    : [];
   // The service is loaded late: commands that do not need it start sooner.
   const { withLocalClient } = await import('./local.ts');
-  return withLocalClient({ ...settings, catalog, account, showsUse }, use);
+  return withLocalClient({ ...settings, catalog, presets, account, showsUse }, use);
 }
 
 /**
@@ -122,7 +130,7 @@ export function catalogPaths(flags: {
  *
  * @throws {CliError} unless `--patterns` asks for it
  */
-export function checkWildcards(scopes: readonly Scope[], flags: AccountFlags): void {
+export function checkWildcards(scopes: readonly (Scope | string)[], flags: AccountFlags): void {
   const isExpanded = readSettings(['catalog'], flags).catalog.length > 0;
   if (isExpanded || flags.patterns === true || serviceUrl(flags) !== undefined) return;
   refuseWildcards(scopes.map(String));

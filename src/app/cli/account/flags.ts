@@ -35,10 +35,18 @@ export const ROUTE_FLAGS = {
 /** For commands that grant scopes. */
 export const CATALOG_FLAGS = { ...ROUTE_FLAGS, patterns: { type: 'boolean' } } as const;
 
+/** For commands that take presets. */
+export const PRESETS_FLAGS = { presets: TEXT } as const;
+
 /** For commands that make values. */
 export const REVEAL_FLAGS = { reveal: TEXT } as const;
 
-const ALL_FLAGS = { ...ACCOUNT_FLAGS, ...CATALOG_FLAGS, ...REVEAL_FLAGS } as const;
+const ALL_FLAGS = {
+  ...ACCOUNT_FLAGS,
+  ...CATALOG_FLAGS,
+  ...PRESETS_FLAGS,
+  ...REVEAL_FLAGS,
+} as const;
 
 /** All of these flags as they are given. Each command takes some of them. */
 export type AccountFlags = Given<typeof ALL_FLAGS>;
@@ -103,6 +111,11 @@ ${settingRows([
     'without --catalog: accept wildcards in scopes, like a service without a catalog; otherwise they are refused',
   ),
 ])}`;
+
+/** Explains {@link PRESETS_FLAGS}. */
+export const PRESETS_HELP = settingRows([
+  settingRow('presets', 'the presets of serve, for --preset'),
+]);
 
 /** Explains {@link REVEAL_FLAGS}. */
 export const REVEAL_HELP = settingRows([

@@ -1,6 +1,6 @@
 import { ApiError } from '../../../http/client.ts';
 import { tokenHandler } from '../../../http/index.ts';
-import { TokenService } from '../../../index.ts';
+import { type Preset, TokenService } from '../../../index.ts';
 import { readAccount } from '../../../inputs/schemas.ts';
 import type { ScopeCatalog } from '../../../scope/index.ts';
 import { isId } from '../../../token/id.ts';
@@ -26,6 +26,7 @@ interface LocalSettings
   /** Absent if the value of a token is all the credentials. */
   readonly account: string | undefined;
   readonly catalog: ScopeCatalog | undefined;
+  readonly presets: readonly Preset[];
   readonly showsUse: boolean;
 }
 
@@ -37,12 +38,12 @@ export async function withLocalClient<Result>(
   const target = storeTarget(settings);
   const keys = readUsableKeys(keyFileOf(settings));
   return withStore(target, async (opened) => {
-    const { account, catalog } = settings;
+    const { account, catalog, presets } = settings;
     const isShown = settings.showsUse && settings.usage === 'on';
     const usage = isShown && (await usageToRead(opened, warn)) !== undefined;
     const store = sharedStore(opened.store);
-    const options = { ...serviceOptions(settings), store, usage, limits: true, keys, catalog };
-    const tokens = new TokenService(options);
+    const parts = { store, usage, limits: true, keys, catalog, presets };
+    const tokens = new TokenService({ ...serviceOptions(settings), ...parts });
     try {
       return await use(new TokenClient(connect(tokens, account, target.name)));
     } finally {

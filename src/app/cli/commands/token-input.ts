@@ -38,7 +38,6 @@ export const VALUE_FLAG = {
 export const NEW_TOKEN_FLAGS = {
   scope: {
     ...SCOPE_FLAG,
-    isRequired: true,
     help: 'what the token may do: scopes separated by commas, a JSON file, or - for standard input; repeatable',
   },
   ttl: { type: 'string', value: 'TIME', help: `how long the token is valid: ${TTL}` },

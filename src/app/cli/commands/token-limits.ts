@@ -39,9 +39,9 @@ function readFlags({ address, uses, rate }: LimitFlags): LimitChange {
   };
 }
 
-/** The limits of a new token. */
-export function readLimits(flags: LimitFlags): TokenLimits | undefined {
-  return limitsAfter({}, readFlags(flags)) ?? undefined;
+/** The limits of a new token. @param preset the limits without flags */
+export function readLimits(flags: LimitFlags, preset: TokenLimits = {}): TokenLimits | undefined {
+  return limitsAfter(preset, readFlags(flags)) ?? undefined;
 }
 
 /** Whether flags change limits. */

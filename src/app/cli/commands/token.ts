@@ -15,6 +15,8 @@ import {
   CLIENT_FLAGS,
   CLIENT_HELP,
   GRANT_HELP,
+  PRESETS_FLAGS,
+  PRESETS_HELP,
   REVEAL_FLAGS,
   REVEAL_HELP,
   ROUTE_FLAGS,
@@ -32,6 +34,7 @@ import {
 import { confirm } from '../confirm.ts';
 import { ROOT_NAME_FLAG } from './request.ts';
 import { DAYS, TOKEN_REVIEW } from './review.ts';
+import { GRANT_FLAGS, grantOf, readGrant } from './token-grant.ts';
 import {
   CHANGE_FLAGS,
   NAME_FLAG,
@@ -80,6 +83,7 @@ ${REVEAL_HELP}`,
     ...REVEAL_FLAGS,
     token: VALUE_FLAG,
     ...NEW_TOKEN_FLAGS,
+    scope: { ...NEW_TOKEN_FLAGS.scope, isRequired: true },
   },
   json: TOKEN_JSON,
   exits: { 0: 'the token was made', 1: CLIENT_FAULT, 3: INVALID },
@@ -195,15 +199,21 @@ export const TOKEN_COMMANDS: readonly Command[] = [
     about: `Standard output has only the value, so that TOKEN=$(tokenwright token issue …) works. The details
 of the token go to standard error.
 
+What the token may do is said by --scope, by --permission, by both together, or by --preset. All become
+scopes, which the token keeps: a permission or a preset that changes later changes no token.
+
 ${ACCOUNT_HELP}
 
 ${GRANT_HELP}
+${PRESETS_HELP}
 ${REVEAL_HELP}`,
     flags: {
       ...ACCOUNT_FLAGS,
       ...CATALOG_FLAGS,
+      ...PRESETS_FLAGS,
       ...REVEAL_FLAGS,
       ...NEW_TOKEN_FLAGS,
+      ...GRANT_FLAGS,
     },
     json: TOKEN_JSON,
     exits: { 0: 'the token was issued', 1: CLIENT_FAULT },
@@ -215,12 +225,15 @@ version  1`,
     },
     async run(_, flags) {
       const scopes = await readScopeFlags(flags.scope ?? [], 'scope');
+      const asked = readGrant(flags);
       checkWildcards(scopes, flags);
-      const token = newTokenOf(scopes, flags);
-      const describe = notingExpansion(scopes.map(String), madeOutcome);
-      return withClient(flags, async (client) => describe(await client.issue(token)), {
-        catalogFor: 'granting',
-      });
+      const written = newTokenOf(scopes, flags);
+      const issue = async (client: TokenClient) => {
+        const token = await grantOf(client, written, { asked, flags });
+        return notingExpansion(token.scopes, madeOutcome)(await client.issue(token));
+      };
+      const usesPresets = flags.preset !== undefined;
+      return withClient(flags, issue, { catalogFor: 'granting', usesPresets });
     },
   }),
   command({

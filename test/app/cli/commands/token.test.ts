@@ -831,7 +831,7 @@ describe('invalid arguments of token', () => {
   it.each([
     [['list', '--name', ''], '--name is empty'],
     [['list', '--scope', ''], '--scope is empty'],
-    [['issue'], '--scope is required'],
+    [['issue'], '--scope, --permission or --preset is required'],
     [['issue', '--scope', 'canary'], '--scope must be scopes separated by commas'],
     [['issue', '--scope', ORDERS, '--ttl', '1w'], '--ttl must be whole seconds, or like 90d'],
     [['issue', '--scope', ORDERS, '--ttl', '0'], '--ttl must be'],
