@@ -45,6 +45,10 @@ export interface ListQuery {
   readonly state?: string;
   readonly name?: string;
   readonly parent?: string;
+  readonly scope?: string;
+  readonly domain?: string;
+  readonly unused?: string;
+  readonly sort?: string;
   readonly cursor?: string;
   readonly limit: number;
 }
@@ -115,9 +119,8 @@ export class Api {
     });
   }
 
-  async list({ name, ...query }: ListQuery): Promise<TokenPage> {
-    const call = { query: { ...query, name: name || undefined } };
-    const { data, cursor } = await this.#client.call('GET /token', call);
+  async list(query: ListQuery): Promise<TokenPage> {
+    const { data, cursor } = await this.#client.call('GET /token', { query: { ...query } });
     return { tokens: data.map(toShown), ...(cursor !== undefined && { cursor }) };
   }
 

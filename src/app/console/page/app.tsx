@@ -209,7 +209,7 @@ function CurrentScreen({ route }: { readonly route: Route }) {
     case 'token':
       return <TokenScreen key={route.id} id={route.id} />;
     default:
-      return <TokenList />;
+      return <TokenList search={route.search ?? ''} />;
   }
 }
 

@@ -1,11 +1,11 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { ApiError } from '../../../http/client.ts';
-import type { Api, ShownToken, TokenPage } from './api.ts';
+import type { Api, ShownToken } from './api.ts';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { Dialog, DialogActions } from './controls/dialog.tsx';
 import { ErrorNotice, messageOf, Notice } from './controls/notice.tsx';
-import { toApiError } from './loading.ts';
+import type { ListFilters } from './list-filters.ts';
+import { useReadAll } from './read-tokens.ts';
 import { type RevokeFailure, type RevokeProgress, revokeMany } from './revoke-many.ts';
 import { nameOf } from './shown-token.ts';
 import { TEXTS } from './texts.ts';
@@ -186,20 +186,20 @@ interface BulkBarProps {
   readonly count: number;
   readonly onToggleAll: () => void;
   readonly onRevoke: () => void;
-  /** Reads the first page of all that match, or the one of a cursor; absent if all are shown. */
-  readonly read: ((cursor?: string) => Promise<TokenPage>) | undefined;
+  /** What is listed; absent if all of it is shown, or all is selected. */
+  readonly filters: ListFilters | undefined;
   readonly onSelectMatching: (tokens: readonly ShownToken[]) => void;
 }
 
 /** The actions on the selected tokens. */
 export function BulkBar(props: BulkBarProps) {
-  const { isAll, count, onToggleAll, onRevoke, read, onSelectMatching } = props;
+  const { isAll, count, onToggleAll, onRevoke, filters, onSelectMatching } = props;
   return (
     <div class="bulk">
       <label>
         <input type="checkbox" checked={isAll} onChange={onToggleAll} /> {TEXTS.bulk.selectAll}
       </label>
-      {isAll && read && <SelectMatching read={read} onRead={onSelectMatching} />}
+      {isAll && filters && <SelectMatching filters={filters} onRead={onSelectMatching} />}
       {count > 0 && (
         <>
           <span>{TEXTS.bulk.selected({ count })}</span>
@@ -213,43 +213,17 @@ export function BulkBar(props: BulkBarProps) {
 }
 
 interface SelectMatchingProps {
-  readonly read: (cursor?: string) => Promise<TokenPage>;
+  readonly filters: ListFilters;
   readonly onRead: (tokens: readonly ShownToken[]) => void;
 }
 
 /** Reads all tokens that match, including those that are not shown. */
-function SelectMatching({ read, onRead }: SelectMatchingProps) {
-  const [count, setCount] = useState<number>();
-  const [error, setError] = useState<ApiError>();
-  const isWanted = useRef(true);
-  useEffect(
-    () => () => {
-      isWanted.current = false;
-    },
-    [],
-  );
-  const select = async () => {
-    setError(undefined);
-    const found = new Map<string, ShownToken>();
-    let cursor: string | undefined;
-    try {
-      do {
-        setCount(found.size);
-        const page = await read(cursor);
-        if (!isWanted.current) return;
-        // A token may come twice, if it moves while the pages are read.
-        for (const token of page.tokens) found.set(token.id, token);
-        cursor = page.cursor;
-      } while (cursor !== undefined);
-      onRead([...found.values()]);
-    } catch (failure) {
-      setError(toApiError(failure));
-    }
-    setCount(undefined);
-  };
+function SelectMatching({ filters, onRead }: SelectMatchingProps) {
+  const { api } = useConsole();
+  const { count, error, start } = useReadAll(api, filters, onRead);
   return (
     <>
-      <Button onClick={select} isBusy={count !== undefined}>
+      <Button onClick={start} isBusy={count !== undefined}>
         {count === undefined ? TEXTS.bulk.selectMatching : TEXTS.bulk.reading({ count })}
       </Button>
       {error && <ErrorNotice error={error} />}

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState } from 'preact/hooks';
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError } from '../../../http/client.ts';
 
 /** The state of something that is read from the service. */
@@ -54,12 +54,30 @@ export function toApiError(error: unknown): ApiError {
   return new ApiError('internal', error instanceof Error ? error.message : String(error));
 }
 
-/** Debounces a value: follows it only when it has stayed the same for some time. */
-export function useDelayed<Value>(value: Value, milliseconds: number): Value {
-  const [delayed, setDelayed] = useState(value);
+/** Milliseconds without typing after which a text counts. */
+const TYPING_MS = 250;
+
+/** The text of a field, and a function for each change of it. `onSettled` gets it when the typing pauses. */
+export function useTyped(
+  value: string,
+  onSettled: (text: string) => void,
+): readonly [string, (text: string) => void] {
+  const [text, setText] = useState(value);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const latest = useRef(onSettled);
+  latest.current = onSettled;
   useEffect(() => {
-    const timer = setTimeout(() => setDelayed(value), milliseconds);
-    return () => clearTimeout(timer);
-  }, [value, milliseconds]);
-  return delayed;
+    // What is being typed is newer.
+    if (timer.current === undefined) setText(value);
+  }, [value]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const type = (next: string) => {
+    setText(next);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => {
+      timer.current = undefined;
+      latest.current(next);
+    }, TYPING_MS);
+  };
+  return [text, type];
 }

@@ -1,8 +1,12 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-/** The screens, each with an address of its own. An address holds ids at most, never a value. */
+/** The screens, each with an address of its own. An address holds ids and filters, never a value. */
 export type Route =
-  | { readonly screen: 'list' }
+  | {
+      readonly screen: 'list';
+      /** Its filters, as a query; absent for none. */
+      readonly search?: string;
+    }
   | { readonly screen: 'new' }
   | { readonly screen: 'review' }
   | { readonly screen: 'token'; readonly id: string };
@@ -10,11 +14,18 @@ export type Route =
 /** The address of a screen, for links: the part after `#`. */
 export function hrefOf(route: Route): string {
   if (route.screen === 'token') return `#/token/${route.id}`;
-  return route.screen === 'list' ? '#/' : `#/${route.screen}`;
+  if (route.screen === 'list') return route.search ? `#/?${route.search}` : '#/';
+  return `#/${route.screen}`;
 }
 
 export function goTo(route: Route): void {
   location.hash = hrefOf(route);
+}
+
+/** Changes the address in place: the way back leads to the screen before. */
+export function replaceRoute(route: Route): void {
+  history.replaceState(null, '', hrefOf(route));
+  dispatchEvent(new HashChangeEvent('hashchange'));
 }
 
 export function readRoute(hash: string): Route {
@@ -22,6 +33,8 @@ export function readRoute(hash: string): Route {
   if (id !== undefined) return { screen: 'token', id };
   if (hash === '#/new') return { screen: 'new' };
   if (hash === '#/review') return { screen: 'review' };
+  const [, search] = /^#\/\?(.+)$/.exec(hash) ?? [];
+  if (search !== undefined) return { screen: 'list', search };
   return { screen: 'list' };
 }
 

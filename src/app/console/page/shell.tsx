@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { Button } from './controls/button.tsx';
+import { Icon } from './controls/icon.tsx';
 import { PageTitle } from './controls/screen.tsx';
 import { hrefOf, type Route } from './router.ts';
 import { TEXTS } from './texts.ts';
@@ -28,7 +29,10 @@ export function Shell(props: ShellProps) {
       <header class="bar">
         <div class="bar-inside">
           <p class="brand">
-            {brand && <b dir="auto">{brand}</b>} <span dir="auto">{title}</span>
+            <Mark brand={brand} />
+            <span>
+              {brand && <b dir="auto">{brand}</b>} <span dir="auto">{title}</span>
+            </span>
           </p>
           {route && (
             <nav aria-label={TEXTS.shell.sections}>
@@ -56,6 +60,16 @@ export function Shell(props: ShellProps) {
         )}
       </div>
     </PageTitle.Provider>
+  );
+}
+
+/** A mark beside the name: the first letter of the host's, or ours. */
+function Mark({ brand }: { readonly brand: string }) {
+  const [letter] = new Intl.Segmenter().segment(brand);
+  return (
+    <span class="mark" aria-hidden="true">
+      {letter ? letter.segment.toUpperCase() : <Icon name="key" />}
+    </span>
   );
 }
 

@@ -1,106 +1,53 @@
-import { Component } from 'preact';
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import type { Api, Finding, ShownToken, TokenPage } from './api.ts';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { Finding, ShownToken } from './api.ts';
 import { BulkBar, BulkRevokeDialog } from './bulk-revoke.tsx';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
-import { SelectField, TextField } from './controls/field.tsx';
-import { ErrorNotice } from './controls/notice.tsx';
+import { ErrorNotice, messageOf, Notice } from './controls/notice.tsx';
 import { LoadedPart, Screen } from './controls/screen.tsx';
 import { readFindings } from './findings.ts';
-import { toApiError, useDelayed, useLoaded } from './loading.ts';
-import { hrefOf } from './router.ts';
-import { LANGUAGE, TEXTS } from './texts.ts';
-import { TokenRow } from './token-row.tsx';
+import { EmptyList, NewTokenLink } from './list-empty.tsx';
+import { ExportButton } from './list-export.tsx';
+import { type ListFilters, readFilters, searchOf } from './list-filters.ts';
+import { toApiError, useLoaded } from './loading.ts';
+import { useKnownWords } from './may-do.tsx';
+import { type ListPage, readList, readNext } from './read-tokens.ts';
+import { replaceRoute } from './router.ts';
+import { TEXTS } from './texts.ts';
+import { TokenFilters, type TokenFiltersProps } from './token-filters.tsx';
+import { TokenTable } from './token-table.tsx';
 
-const PAGE_SIZE = 50;
-/** Milliseconds without typing after which a search begins. */
-const SEARCH_DELAY_MS = 250;
-
-type Sort = keyof typeof TEXTS.list.sorts;
-type StateFilter = keyof ReturnType<typeof stateChoices>;
-
-/** Not a constant: the texts are translated after this file is loaded. */
-function stateChoices() {
-  // No list of a service filters by it.
-  const { ancestor_ended: _, ...listed } = TEXTS.states;
-  return { ...listed, all: TEXTS.list.allStates };
-}
-
-export function TokenList() {
-  const [name, setName] = useState('');
-  const [state, setState] = useState<StateFilter>('active');
-  const [sort, setSort] = useState<Sort>('created');
-  const searched = useDelayed(name, SEARCH_DELAY_MS);
-  const isFiltered = searched !== '' || state !== 'active';
+/** The tokens of the account. The address holds the filters, so that a reload and the way back keep them. */
+export function TokenList({ search }: { readonly search: string }) {
+  const filters = useMemo(() => readFilters(search), [search]);
+  const filter = (part: Partial<ListFilters>) =>
+    replaceRoute({ screen: 'list', search: searchOf({ ...filters, ...part }) });
   return (
     <Screen title={TEXTS.list.title} actions={<NewTokenLink />}>
-      <search class="filters">
-        <TextField type="search" label={TEXTS.list.search} value={name} onChange={setName} />
-        <SelectField
-          label={TEXTS.list.state}
-          value={state}
-          choices={stateChoices()}
-          onChange={setState}
-        />
-        <SelectField
-          label={TEXTS.list.sort}
-          value={sort}
-          choices={TEXTS.list.sorts}
-          onChange={setSort}
-        />
-      </search>
-      <Tokens
-        name={searched}
-        state={state}
-        sort={sort}
-        isFiltered={isFiltered}
-        onClear={() => {
-          setName('');
-          setState('active');
-        }}
-      />
+      <TokenFilters filters={filters} onFilter={filter} />
+      <Tokens filters={filters} onFilter={filter} />
     </Screen>
   );
 }
 
-function NewTokenLink() {
-  return (
-    <a class="button primary" href={hrefOf({ screen: 'new' })}>
-      {TEXTS.list.new}
-    </a>
-  );
-}
-
-interface TokensProps {
-  readonly name: string;
-  readonly state: StateFilter;
-  readonly sort: Sort;
-  readonly isFiltered: boolean;
-  readonly onClear: () => void;
-}
-
-function Tokens({ name, state, sort, isFiltered, onClear }: TokensProps) {
+function Tokens({ filters, onFilter }: TokenFiltersProps) {
   const { api } = useConsole();
-  const query = { name, state };
-  const read = (cursor?: string) => readPage(api, { ...query, ...(cursor && { cursor }) });
-  const loaded = useLoaded(JSON.stringify(query), () => read());
+  const loaded = useLoaded(JSON.stringify(filters), () => readList(api, filters));
   return (
     <LoadedPart loaded={loaded}>
       {(page) => {
-        if (page.tokens.length === 0) {
-          return isFiltered ? <NoMatch onClear={onClear} /> : <NoTokens />;
-        }
+        if (page.tokens.length === 0) return <EmptyList filters={filters} onFilter={onFilter} />;
         return (
           <>
-            <TokenRows
-              tokens={sorted(page.tokens, sort)}
-              read={page.cursor === undefined ? undefined : read}
-              onRevoked={loaded.reload}
-            />
+            {page.refused && (
+              <Notice kind="warning">
+                <p dir="auto">{TEXTS.list.sortRefused({ message: messageOf(page.refused) })}</p>
+              </Notice>
+            )}
+            <TokenRows page={page} filters={filters} onRevoked={loaded.reload} />
             <More
               page={page}
-              read={read}
+              filters={filters}
               onRead={(next) => loaded.set({ ...next, tokens: [...page.tokens, ...next.tokens] })}
             />
           </>
@@ -108,13 +55,6 @@ function Tokens({ name, state, sort, isFiltered, onClear }: TokensProps) {
       }}
     </LoadedPart>
   );
-}
-
-interface TokenRowsProps {
-  readonly tokens: readonly ShownToken[];
-  /** Reads all that match, if there are more than these. */
-  readonly read: ((cursor?: string) => Promise<TokenPage>) | undefined;
-  readonly onRevoked: () => void;
 }
 
 const isRevocable = ({ state }: ShownToken) => state !== 'revoked';
@@ -142,9 +82,16 @@ function useSelected(tokens: readonly ShownToken[]) {
   return { selected, matching, revocable, chosen, isAll, toggle, selectShown, setMatching };
 }
 
+interface TokenRowsProps {
+  readonly page: ListPage;
+  readonly filters: ListFilters;
+  readonly onRevoked: () => void;
+}
+
 /** A list of tokens. Any of them can be selected and revoked together. */
-function TokenRows({ tokens, read, onRevoked }: TokenRowsProps) {
+function TokenRows({ page: { tokens, cursor }, filters, onRevoked }: TokenRowsProps) {
   const findings = useFindingCodes();
+  const { permissions } = useKnownWords();
   const { selected, matching, revocable, chosen, isAll, ...select } = useSelected(tokens);
   const [isRevoking, setRevoking] = useState(false);
   const finish = () => {
@@ -160,52 +107,23 @@ function TokenRows({ tokens, read, onRevoked }: TokenRowsProps) {
           count={chosen.length}
           onToggleAll={() => select.selectShown(!isAll)}
           onRevoke={() => setRevoking(true)}
-          read={matching === undefined ? read : undefined}
+          filters={matching === undefined && cursor !== undefined ? filters : undefined}
           onSelectMatching={(all) => select.setMatching(all.filter(isRevocable))}
         />
       )}
-      <ul class="tokens">
-        {tokens.map((token) => (
-          <ListedToken
-            key={token.id}
-            token={token}
-            findings={findings.get(token.id)}
-            isSelected={selected.has(token.id)}
-            onToggle={select.toggle}
-          />
-        ))}
-      </ul>
+      <TokenTable
+        tokens={tokens}
+        findings={findings}
+        permissions={permissions}
+        selected={selected}
+        isSelectable={isRevocable}
+        onToggle={select.toggle}
+      />
       {isRevoking && (
         <BulkRevokeDialog tokens={chosen} onDone={finish} onCancel={() => setRevoking(false)} />
       )}
     </div>
   );
-}
-
-interface ListedTokenProps {
-  readonly token: ShownToken;
-  readonly findings: readonly string[] | undefined;
-  readonly isSelected: boolean;
-  readonly onToggle: (id: string) => void;
-}
-
-/** A row that is rendered again only when its own token has changed: a list may have thousands. */
-class ListedToken extends Component<ListedTokenProps> {
-  override shouldComponentUpdate(next: ListedTokenProps): boolean {
-    const { token, findings, isSelected } = this.props;
-    return token !== next.token || findings !== next.findings || isSelected !== next.isSelected;
-  }
-
-  override render({ token, findings, isSelected, onToggle }: ListedTokenProps) {
-    const selection = { isSelected, onToggle: () => onToggle(token.id) };
-    return (
-      <TokenRow
-        token={token}
-        {...(findings && { findings })}
-        {...(isRevocable(token) && { selection })}
-      />
-    );
-  }
 }
 
 /** The most findings that the list reads for its badges; the review shows all. */
@@ -242,40 +160,24 @@ function codesById(findings: readonly Finding[]): ReadonlyMap<string, readonly s
   return codes;
 }
 
-interface PageQuery {
-  readonly name: string;
-  readonly state: StateFilter;
-  readonly cursor?: string;
-}
-
-/**
- * Reads one page. The service may end a page before the first match; this goes on from its cursor.
- */
-async function readPage(api: Api, query: PageQuery): Promise<TokenPage> {
-  let page = await api.list({ ...query, limit: PAGE_SIZE });
-  while (page.tokens.length === 0 && page.cursor !== undefined) {
-    page = await api.list({ ...query, limit: PAGE_SIZE, cursor: page.cursor });
-  }
-  return page;
-}
-
 interface MoreProps {
-  readonly page: TokenPage;
-  readonly read: (cursor: string) => Promise<TokenPage>;
-  readonly onRead: (page: TokenPage) => void;
+  readonly page: ListPage;
+  readonly filters: ListFilters;
+  readonly onRead: (page: ListPage) => void;
 }
 
-function More({ page: { tokens, cursor }, read, onRead }: MoreProps) {
+function More({ page, filters, onRead }: MoreProps) {
+  const { api } = useConsole();
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<ReturnType<typeof toApiError>>();
   const status = useRef<HTMLParagraphElement>(null);
-  const count = cursor === undefined ? TEXTS.list.shown : TEXTS.list.shownWithMore;
+  const hasMore = page.cursor !== undefined;
+  const count = hasMore ? TEXTS.list.shownWithMore : TEXTS.list.shown;
   const load = async () => {
-    if (cursor === undefined) return;
     setBusy(true);
     setError(undefined);
     try {
-      const next = await read(cursor);
+      const next = await readNext(api, filters, page);
       // The button has the focus and is about to disappear.
       if (next.cursor === undefined) status.current?.focus();
       onRead(next);
@@ -287,48 +189,15 @@ function More({ page: { tokens, cursor }, read, onRead }: MoreProps) {
   return (
     <div class="more">
       <p role="status" ref={status} tabIndex={-1}>
-        {count({ count: tokens.length })}
+        {count({ count: page.tokens.length })}
       </p>
       {error && <ErrorNotice error={error} />}
-      {cursor !== undefined && (
+      {hasMore && (
         <Button onClick={load} isBusy={isBusy}>
           {isBusy ? TEXTS.list.loadingMore : TEXTS.list.more}
         </Button>
       )}
+      <ExportButton filters={filters} />
     </div>
   );
-}
-
-function NoTokens() {
-  return (
-    <div class="empty card">
-      <h2>{TEXTS.list.emptyTitle}</h2>
-      <p>{TEXTS.list.empty}</p>
-      <NewTokenLink />
-    </div>
-  );
-}
-
-function NoMatch({ onClear }: { readonly onClear: () => void }) {
-  return (
-    <div class="empty card">
-      <h2>{TEXTS.list.noMatchTitle}</h2>
-      <p>{TEXTS.list.noMatch}</p>
-      <Button onClick={onClear}>{TEXTS.list.clearFilters}</Button>
-    </div>
-  );
-}
-
-/** Sorts the tokens that are loaded. The service itself lists the newest first. */
-function sorted(tokens: readonly ShownToken[], sort: Sort): readonly ShownToken[] {
-  switch (sort) {
-    case 'expires':
-      return tokens.toSorted((a, b) => a.expire - b.expire);
-    case 'used':
-      return tokens.toSorted((a, b) => (b.lastUsed ?? 0) - (a.lastUsed ?? 0));
-    case 'name':
-      return tokens.toSorted((a, b) => LANGUAGE.order.compare(a.name ?? '', b.name ?? ''));
-    default:
-      return tokens;
-  }
 }

@@ -1,47 +1,31 @@
 import type { ComponentChildren } from 'preact';
 import type { ShownToken } from './api.ts';
-import { FindingBadge, StateBadge } from './controls/badge.tsx';
+import { StateBadge } from './controls/badge.tsx';
 import { Time } from './controls/time.tsx';
-import { summaryOf } from './rights.ts';
+import { MayDo } from './may-do.tsx';
 import { hrefOf } from './router.ts';
 import { nameOf } from './shown-token.ts';
 import { TEXTS } from './texts.ts';
 
 export interface TokenRowProps {
   readonly token: ShownToken;
-  /** The codes of its findings in the review. */
-  readonly findings?: readonly string[];
-  /** Absent if the token cannot be selected. */
-  readonly selection?: { readonly isSelected: boolean; readonly onToggle: () => void };
   /** Shown below its facts. */
   readonly children?: ComponentChildren;
 }
 
-/** One token of the list. */
-export function TokenRow({ token, findings = [], selection, children }: TokenRowProps) {
-  const name = nameOf(token);
+/** One token of a list in the page of another one. */
+export function TokenRow({ token, children }: TokenRowProps) {
   return (
-    <li class={selection ? 'token selectable' : 'token'}>
-      {selection && (
-        <input
-          type="checkbox"
-          aria-label={TEXTS.bulk.select({ name })}
-          checked={selection.isSelected}
-          onChange={selection.onToggle}
-        />
-      )}
+    <li class="token">
       <div class="token-name">
-        <a href={hrefOf({ screen: 'token', id: token.id })} dir="auto" title={name}>
-          {name}
-        </a>
+        <TokenLink token={token} />
         {token.state !== 'active' && <StateBadge state={token.state} />}
-        {findings.map((code) => (
-          <FindingBadge key={code} code={code} />
-        ))}
         <code dir="ltr">{token.masked}</code>
       </div>
       <div class="token-about">
-        <p class="token-rights">{summaryOf(token.scopes)}</p>
+        <p class="token-rights">
+          <MayDo scopes={token.scopes} />
+        </p>
         <dl class="facts">
           <div>
             <dt>{token.state === 'expired' ? TEXTS.list.expired : TEXTS.list.expires}</dt>
@@ -65,6 +49,16 @@ export function TokenRow({ token, findings = [], selection, children }: TokenRow
       </div>
       {children}
     </li>
+  );
+}
+
+/** The name of a token, which leads to its page. */
+export function TokenLink({ token }: { readonly token: ShownToken }) {
+  const name = nameOf(token);
+  return (
+    <a class="token-link" href={hrefOf({ screen: 'token', id: token.id })} title={name}>
+      <bdi>{name}</bdi>
+    </a>
   );
 }
 

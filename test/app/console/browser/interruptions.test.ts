@@ -69,7 +69,7 @@ interface Step {
 }
 
 const retry = (page: Page) => press(page, 'Try again');
-const rows = (page: Page) => page.locator('ul.tokens > li');
+const rows = (page: Page) => page.locator('table.token-table tbody > tr');
 
 async function toToken(page: Page): Promise<void> {
   await page.getByRole('link', { name: 'build' }).click();

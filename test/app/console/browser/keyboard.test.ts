@@ -17,7 +17,8 @@ const FAULT_OF_FOCUS = `(() => {
   if (element === null || element === document.body) return 'nothing has the focus';
   const style = getComputedStyle(element);
   const hasOutline = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2;
-  if (!hasOutline) return 'no outline: ' + element.outerHTML;
+  // The heading of a screen that has just appeared is read out, and looks as always.
+  if (!hasOutline && !element.matches('h1[data-arrived]')) return 'no outline: ' + element.outerHTML;
   const { left, right, top, bottom, width, height } = element.getBoundingClientRect();
   if (width === 0 || bottom <= 0 || top >= innerHeight) return 'out of sight: ' + element.outerHTML;
   const [x, y] = [(left + right) / 2, (Math.max(top, 0) + Math.min(bottom, innerHeight)) / 2];

@@ -70,7 +70,7 @@ function cutIn(page: Page): Promise<string[]> {
     if (root.scrollWidth > innerWidth) faults.push(root.scrollWidth - innerWidth + ' pixels too wide');
     for (const element of document.querySelectorAll('body *')) {
       const style = getComputedStyle(element);
-      if (style.display === 'inline' || element.matches('.visually-hidden, .who-name, .token-name a, .skip, progress, select, input, option, svg *')) continue;
+      if (style.display === 'inline' || element.matches('.visually-hidden, .who-name, .token-link, .skip, progress, select, input, option, svg *')) continue;
       const isCut = element.clientWidth > 0 && element.scrollWidth > element.clientWidth + 1;
       if (isCut) faults.push('cut off: ' + element.cloneNode().outerHTML + ' ' + element.scrollWidth + ' > ' + element.clientWidth);
     }

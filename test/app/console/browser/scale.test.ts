@@ -135,7 +135,7 @@ describe.skipIf(!hasChromium)(`a console of ${MANY} tokens and a catalog of 1500
     await eachRound(async (it) => {
       await it.start();
       await it.page.goto(opened.url, { waitUntil: 'commit' });
-      await it.until('ul.tokens > li', 50);
+      await it.until('table.token-table tbody > tr', 50);
       await it.stop('first screen');
       // The list reads only 500 findings; of 10 000 tokens, they may concern none that is shown.
       if (!isMeasured) await it.until('.badge.warning');
@@ -203,10 +203,10 @@ describe.skipIf(!hasChromium)(`a console of ${MANY} tokens and a catalog of 1500
       await more.focus();
       await it.start();
       await it.page.keyboard.press('Enter');
-      await it.until('ul.tokens > li', shown);
+      await it.until('table.token-table tbody > tr', shown);
       await it.stop(shown > wanted - 250 ? 'the last pages' : 'the first pages');
     }
-    await it.page.locator('ul.tokens input').first().focus();
+    await it.page.locator('.token-table input').first().focus();
     await it.start();
     await it.page.keyboard.press('Space');
     await it.until('.bulk .button');
@@ -214,7 +214,7 @@ describe.skipIf(!hasChromium)(`a console of ${MANY} tokens and a catalog of 1500
     await it.page.locator('.bulk input').focus();
     await it.start();
     await it.page.keyboard.press('Space');
-    await it.until('ul.tokens > li', wanted);
+    await it.until('table.token-table tbody > tr', wanted);
     await it.stop('ticking all of them');
     await it.close();
 

@@ -37,9 +37,16 @@ const onToken = (name: string, show: (page: Page, stage: Stage) => Promise<void>
 /** A call that is never answered. */
 const hold = (page: Page, pattern: string) => page.route(pattern, () => {});
 /** A call that is answered with an error of the service. */
-const fail = (page: Page, pattern: string, status: number, code: string, message: string) =>
+const fail = (
+  page: Page,
+  pattern: string,
+  status: number,
+  code: string,
+  message: string,
+  details: object = {},
+) =>
   page.route(pattern, (route) =>
-    route.fulfill({ status, json: { success: false, error: code, code, message, details: {} } }),
+    route.fulfill({ status, json: { success: false, error: code, code, message, details } }),
   );
 
 const SIGN_IN: readonly State[] = [
@@ -79,6 +86,11 @@ const showAll = async ({ page }: Stage) => {
   await page.getByText('Expires soon').waitFor();
 };
 
+const toList = async ({ page, url }: Stage, search: string) => {
+  await page.goto(`${url}#/?${search}`);
+  await page.getByRole('status').first().waitFor({ state: 'attached' });
+};
+
 const LIST: readonly State[] = [
   { name: 'list', show: showAll },
   {
@@ -94,6 +106,67 @@ const LIST: readonly State[] = [
     show: async ({ page }) => {
       await page.getByLabel('Search by name').fill('nobody');
       await page.getByText('No token matches').waitFor();
+    },
+  },
+  {
+    name: 'list, filters',
+    show: async (stage) => {
+      const { page } = stage;
+      await toList(stage, `state=all&domain=${ORDERS}`);
+      await page.getByText('Filters: 1 active').click();
+      await page.getByLabel('Scope').fill('orders');
+      await page.getByText('"orders" is not a scope').waitFor();
+    },
+  },
+  {
+    name: 'list, no match of several',
+    show: async (stage) => {
+      await toList(
+        stage,
+        'name=bot&state=expired&unused=never&scope=GET%3Aorders.acme.example%2F*',
+      );
+      await stage.page.getByText('Each token fails at least one').waitFor();
+    },
+  },
+  {
+    name: 'list, sort refused',
+    show: async (stage) => {
+      await fail(
+        stage.page,
+        '**/auth/token?*sort=name*',
+        422,
+        'invalid_request',
+        'the query parameter sort may be name for at most 10 000 tokens',
+        { member: 'sort' },
+      );
+      await toList(stage, 'sort=name');
+      await stage.page.getByText('The newest tokens come first instead.').waitFor();
+      await stage.page.getByRole('link', { name: 'Deploy bot' }).waitFor();
+    },
+  },
+  {
+    name: 'list, exporting',
+    show: async ({ page }) => {
+      await page.getByRole('link', { name: 'Deploy bot' }).waitFor();
+      await hold(page, '**/auth/token?*');
+      await press(page, 'Export CSV');
+      await page.getByText('0 tokens read…').waitFor();
+    },
+  },
+  {
+    name: 'list, export failed',
+    show: async ({ page }) => {
+      await page.getByRole('link', { name: 'Deploy bot' }).waitFor();
+      await fail(page, '**/auth/token?*', 503, 'store_unavailable', 'the store does not answer');
+      await press(page, 'Export CSV');
+      await page.getByRole('alert').waitFor();
+    },
+  },
+  {
+    name: 'list, value searched',
+    show: async ({ page }) => {
+      await page.getByLabel('Search by name').fill(`acme_1${'A'.repeat(57)}`);
+      await page.getByText('That is the value of a token').waitFor();
     },
   },
   {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type { Locator } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { ScopeCatalog } from '../../../../src/scope/index.ts';
@@ -59,10 +60,9 @@ describe.skipIf(!hasChromium)('the list of tokens', () => {
     await page.getByRole('link', { name: 'Review' }).click();
     await page.getByRole('link', { name: 'Tokens' }).click();
 
-    const row = page.getByRole('listitem').filter({ hasText: 'build' });
-    await row.waitFor();
+    const row = page.getByRole('row').filter({ hasText: 'build' });
+    await row.getByText('Orders: read').waitFor();
     const text = await row.textContent();
-    expect(text).toContain('1 endpoint of api.shop.example, read-only');
     expect(text).toMatch(/Expires.*in \d+ /);
     expect(text).not.toContain('Never used');
     expect(text).not.toContain(value);
@@ -71,7 +71,7 @@ describe.skipIf(!hasChromium)('the list of tokens', () => {
 
   it('searches by name, filters by state and sorts', async () => {
     const { page, tokens } = await listed(['beta', 'alpha', 'gamma']);
-    const rows = page.locator('ul.tokens > li');
+    const rows = page.locator('table.token-table tbody > tr');
     await expect.poll(() => rows.count()).toBe(3);
 
     await page.getByLabel('Sort by').selectOption('name');
@@ -85,16 +85,189 @@ describe.skipIf(!hasChromium)('the list of tokens', () => {
     await expect.poll(() => rows.allTextContents()).toEqual([expect.stringContaining('Suspended')]);
     await page.getByLabel('Search by name').fill('nobody');
     await page.getByText('No token matches').waitFor();
+    await page.getByRole('button', { name: 'Remove the filter Search by name: nobody' }).click();
+    await expect.poll(() => namesOf(rows)).toEqual(['gamma']);
+    await page.getByLabel('Search by name').fill('nobody');
+    await page.getByText('No token matches').waitFor();
+    await page.getByRole('button', { name: 'Remove all filters' }).click();
+    await expect.poll(() => namesOf(rows)).toEqual(['alpha', 'beta', 'gamma']);
+    expect(await page.getByLabel('Search by name').inputValue()).toBe('');
+  });
+
+  it('opens on active and suspended tokens, without those that have ended', async () => {
+    const { page, tokens } = await listed([]);
+    const ids: string[] = [];
+    for (const name of ['active', 'suspended', 'revoked']) ids.push((await issue(name)).id);
+    await tokens.patch('ada', ids[1] ?? '', { suspended: true });
+    await tokens.revoke('ada', ids[2] ?? '');
+    await page.reload();
+    await signIn(page);
+
+    const rows = page.locator('table.token-table tbody > tr');
+    await expect.poll(async () => (await namesOf(rows)).sort()).toEqual(['active', 'suspended']);
+    await page.getByLabel('State').selectOption('all');
+    await expect.poll(() => rows.count()).toBe(3);
+  });
+
+  it('says that tokens have ended, rather than that there are none', async () => {
+    const { page, tokens } = await listed([]);
+    const { id } = await issue('nightly');
+    await tokens.revoke('ada', id);
+    await page.reload();
+    await signIn(page);
+
+    await page.getByText('No active or suspended tokens').waitFor();
+    await page.getByText('The newest token, nightly, was revoked.').waitFor();
+    expect(await page.getByText('No tokens yet').count()).toBe(0);
+    expect(await faultsOf(page)).toEqual([]);
     await page.getByRole('button', { name: 'Show all tokens' }).click();
-    await expect.poll(async () => (await namesOf(rows)).sort()).toEqual(['alpha', 'beta']);
+    await page.getByRole('link', { name: 'nightly' }).waitFor();
+  });
+
+  it('sorts all tokens in the service, also those that are not loaded', async () => {
+    const { page, tokens } = await listed([]);
+    // The first one is the oldest, and expires first.
+    for (let days = 1; days <= 60; days += 1) {
+      await tokens.issue({
+        account: 'ada',
+        scopes: [SCOPE],
+        name: `job ${days}`,
+        ttlSeconds: days * 86_400,
+      });
+    }
+    await page.reload();
+    await signIn(page);
+    const rows = page.locator('table.token-table tbody > tr');
+    await expect.poll(() => rows.count()).toBe(50);
+
+    await page.getByLabel('Sort by').selectOption('expire');
+    await expect.poll(async () => (await namesOf(rows))[0]).toBe('job 1');
+    await page.getByRole('button', { name: 'Load more' }).click();
+    await expect.poll(() => rows.count()).toBe(60);
+    expect((await namesOf(rows)).at(-1)).toBe('job 60');
+  });
+
+  it('shows why the service does not sort, and keeps the list', async () => {
+    const { page, context } = await listed(['beta', 'alpha']);
+    const message = 'sort "name" takes at most 10 000 tokens';
+    await context.route('**/auth/token?*sort=name*', (route) =>
+      route.fulfill({
+        status: 422,
+        json: { code: 'invalid_request', message, details: { member: 'sort' } },
+      }),
+    );
+
+    await page.getByLabel('Sort by').selectOption('name');
+
+    await page.getByText(`S${message.slice(1)}. The newest tokens come first instead.`).waitFor();
+    const rows = page.locator('table.token-table tbody > tr');
+    await expect.poll(() => namesOf(rows)).toEqual(['alpha', 'beta']);
+    await page.getByLabel('Sort by').selectOption('expire');
+    await expect.poll(() => page.getByText('instead').count()).toBe(0);
+  });
+
+  it('filters by scope, by host and by use, and says how many filters are active', async () => {
+    const { page, tokens } = await listed([], {
+      service: { catalog: ScopeCatalog.from([SCOPE, 'GET:ship.shop.example/labels']) },
+    });
+    await issue('orders');
+    const { value } = await issue('labels', ['GET:ship.shop.example/labels']);
+    await tokens.verify(value, { scope: 'GET:ship.shop.example/labels' });
+    await page.reload();
+    await signIn(page);
+    const rows = page.locator('table.token-table tbody > tr');
+    await expect.poll(() => rows.count()).toBe(2);
+
+    await page.getByText('Filters', { exact: true }).click();
+    await page.getByLabel('Host').selectOption('ship.shop.example');
+    await expect.poll(() => namesOf(rows)).toEqual(['labels']);
+    await page.getByLabel('Never used').check();
+    await page.getByText('No token matches').waitFor();
+    await page.getByText('Filters: 2 active').waitFor();
+    expect(await faultsOf(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Remove the filter Host' }).click();
+    await expect.poll(() => namesOf(rows)).toEqual(['orders']);
+    await page.getByLabel('Never used').uncheck();
+    await page.getByLabel('Scope').fill('orders');
+    await page.getByText('"orders" is not a scope').waitFor();
+    await expect.poll(() => rows.count()).toBe(2);
+    await page.getByLabel('Scope').fill('GET:api.shop.example/orders/7');
+    await expect.poll(() => namesOf(rows)).toEqual(['orders']);
+  });
+
+  it('keeps the filters in the address, for the way back and a reload', async () => {
+    const { page } = await listed(['beta', 'alpha', 'gamma']);
+    const rows = page.locator('table.token-table tbody > tr');
+    await page.getByLabel('Sort by').selectOption('name');
+    await page.getByLabel('Search by name').fill('a');
+    await page.getByLabel('State').selectOption('active');
+    await expect.poll(() => new URL(page.url()).hash).toBe('#/?state=active&sort=name&name=a');
+    await page.getByRole('link', { name: 'beta' }).click();
+    await page.getByRole('heading', { name: 'beta' }).waitFor();
+
+    await page.goBack();
+
+    await expect.poll(() => namesOf(rows)).toEqual(['alpha', 'beta', 'gamma']);
+    expect(await page.getByLabel('Search by name').inputValue()).toBe('a');
+    await page.reload();
+    await signIn(page);
+    await expect.poll(() => namesOf(rows)).toEqual(['alpha', 'beta', 'gamma']);
+    expect(await page.getByLabel('State').inputValue()).toBe('active');
+    await page.getByRole('link', { name: 'Tokens' }).click();
+    await expect.poll(() => page.getByLabel('State').inputValue()).toBe('live');
+    expect(await page.getByLabel('Search by name').inputValue()).toBe('');
+  });
+
+  it('neither searches for a value nor keeps it in the address', async () => {
+    const { page } = await listed([]);
+    const { value } = await issue('build');
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(request.url()));
+
+    await page.getByLabel('Search by name').fill(value);
+    await page.getByText('That is the value of a token, not its name.').waitFor();
+    await page.getByLabel('State').selectOption('all');
+    await page.getByRole('link', { name: 'build' }).waitFor();
+
+    expect([page.url(), ...asked].filter((url) => url.includes(value))).toEqual([]);
+  });
+
+  it('exports all tokens that match as CSV, without their values', async () => {
+    const { page } = await listed([]);
+    const values: string[] = [];
+    for (let count = 0; count < 120; count += 1) values.push((await issue(`job ${count}`)).value);
+    await issue('=HYPERLINK("https://evil.example")');
+    await issue('kept out');
+    await page.getByLabel('Search by name').fill('j');
+    await expect.poll(() => new URL(page.url()).hash).toBe('#/?name=j');
+    await page.getByText('there are more').waitFor();
+    const saving = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Export CSV' }).click();
+    const saved = await saving;
+    await page.getByText('Exported 120 tokens.').waitFor();
+    const csv = readFileSync(await saved.path(), 'utf8');
+
+    expect(saved.suggestedFilename()).toMatch(/^tokens-\d{4}-\d\d-\d\d\.csv$/);
+    const lines = csv.split('\r\n');
+    expect(lines[0]).toMatch(/^id,name,masked,state,/);
+    const names = lines.slice(1, -1).map((line) => line.split(',')[1]);
+    expect(names.sort()).toEqual(Array.from({ length: 120 }, (_, at) => `job ${at}`).sort());
+    expect(values.filter((value) => csv.includes(value))).toEqual([]);
+    await page.getByLabel('Search by name').fill('=');
+    await page.getByRole('link', { name: '=HYPERLINK' }).waitFor();
+    const again = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Export CSV' }).click();
+    expect(readFileSync(await (await again).path(), 'utf8')).toContain(
+      `"'=HYPERLINK(""https://evil.example"")"`,
+    );
   });
 
   it('shows hostile names as plain text', async () => {
     const { page } = await listed(HOSTILE);
-    const rows = page.locator('ul.tokens > li');
+    const rows = page.locator('table.token-table tbody > tr');
 
     await expect.poll(async () => (await namesOf(rows)).sort()).toEqual(HOSTILE.toSorted());
-    expect(await page.locator('ul.tokens img, ul.tokens script').count()).toBe(0);
+    expect(await page.locator('.token-table img, .token-table script').count()).toBe(0);
     expect(await faultsOf(page)).toEqual([]);
   });
 
@@ -103,7 +276,7 @@ describe.skipIf(!hasChromium)('the list of tokens', () => {
     await issue('everything', [SCOPE, 'POST:api.shop.example/orders']);
     await page.getByLabel('State').selectOption('all');
 
-    const row = page.getByRole('listitem').filter({ hasText: 'everything' });
+    const row = page.getByRole('row').filter({ hasText: 'everything' });
     await row.waitFor();
     await page.reload();
     await signIn(page);
@@ -243,7 +416,7 @@ describe.skipIf(!hasChromium)('the list of tokens', () => {
     for (let count = 0; count < MANY; count += 1) await issue(`token ${count}`);
     await page.reload();
     await signIn(page);
-    const rows = page.locator('ul.tokens > li');
+    const rows = page.locator('table.token-table tbody > tr');
     await expect.poll(() => rows.count()).toBe(50);
 
     await page.getByRole('button', { name: 'Load more' }).click();

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { readAddress, rightsTree, summaryOf } from '../../../../src/app/console/page/rights.ts';
+import {
+  readAddress,
+  rightsLine,
+  rightsTree,
+  summaryOf,
+} from '../../../../src/app/console/page/rights.ts';
 import { hrefOf, type Route, readRoute } from '../../../../src/app/console/page/router.ts';
 
 describe('the summary of rights', () => {
@@ -14,6 +19,33 @@ describe('the summary of rights', () => {
     [['*:api.example/orders'], '1 endpoint of api.example, every method'],
   ])('of %j is %s', (scopes, expected) => {
     expect(summaryOf(scopes)).toBe(expected);
+  });
+});
+
+describe('the line of rights', () => {
+  const permission = (tag: string, read: readonly string[], more: readonly string[] = []) => ({
+    tag,
+    read,
+    write: [...read, ...more],
+  });
+  const ORDERS = permission('orders', ['GET:a.example/orders'], ['POST:a.example/orders']);
+  const others = ['b', 'c', 'd', 'e'].map((name) => permission(name, [`GET:a.example/${name}`]));
+
+  it.each([
+    [['GET:a.example/orders'], [ORDERS], 'Orders: read'],
+    [ORDERS.write, [ORDERS], 'Orders: write'],
+    [['GET:a.example/orders', 'GET:x.example/y'], [ORDERS], 'Orders: read · 1 single endpoint'],
+    [['GET:a.example/orders', '*:x.example/*'], [ORDERS], 'Orders: read · *:x.example/*'],
+    [
+      [...ORDERS.write, ...others.flatMap(({ read }) => read)],
+      [ORDERS, ...others],
+      '4 permissions: read · 1 permission: write',
+    ],
+    [['POST:a.example/orders'], [ORDERS], '1 endpoint of a.example'],
+    [['GET:a.example/orders'], [], '1 endpoint of a.example, read-only'],
+    [[], [ORDERS], 'Nothing any more'],
+  ])('of %j is in words where there are some', (scopes, permissions, expected) => {
+    expect(rightsLine(scopes, permissions)).toBe(expected);
   });
 });
 
@@ -79,6 +111,7 @@ describe('readAddress', () => {
 describe('a route', () => {
   it.each<Route>([
     { screen: 'list' },
+    { screen: 'list', search: 'name=a%26b&sort=name' },
     { screen: 'new' },
     { screen: 'review' },
     { screen: 'token', id: '5sQ0bX8vK2mYt7RjW1cZpA' },
@@ -86,7 +119,7 @@ describe('a route', () => {
     expect(readRoute(hrefOf(route))).toEqual(route);
   });
 
-  it.each(['', '#', '#/token/short', '#/token/5sQ0bX8vK2mYt7RjW1cZpA/x', '#/else'])(
+  it.each(['', '#', '#/token/short', '#/token/5sQ0bX8vK2mYt7RjW1cZpA/x', '#/else', '#/?'])(
     '%j leads to the list',
     (hash) => {
       expect(readRoute(hash)).toEqual({ screen: 'list' });

@@ -2,17 +2,12 @@ import type { ShownToken } from '../api.ts';
 import { TEXTS } from '../texts.ts';
 
 export interface BadgeProps {
-  readonly kind: 'neutral' | 'good' | 'warning' | 'bad';
+  readonly kind: string;
   readonly children: string;
-  readonly title?: string;
 }
 
-function Badge({ kind, children, title }: BadgeProps) {
-  return (
-    <span class={`badge ${kind}`} title={title}>
-      {children}
-    </span>
-  );
+function Badge({ kind, children }: BadgeProps) {
+  return <span class={`badge ${kind}`}>{children}</span>;
 }
 
 const KINDS = {
@@ -24,7 +19,7 @@ const KINDS = {
 } as const;
 
 export function StateBadge({ state }: Pick<ShownToken, 'state'>) {
-  return <Badge kind={KINDS[state]}>{TEXTS.states[state]}</Badge>;
+  return <Badge kind={`${KINDS[state]} state`}>{TEXTS.states[state]}</Badge>;
 }
 
 /** The kind of a finding of the review, in a word. */

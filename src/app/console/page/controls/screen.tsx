@@ -25,7 +25,10 @@ export function Screen({ title, badge, actions, above, children }: ScreenProps) 
   const pageTitle = useContext(PageTitle);
   useEffect(() => {
     const first = document.querySelector<HTMLElement>('main [autofocus]');
-    (first ?? heading.current)?.focus();
+    if (first !== null) return first.focus();
+    // It stands at the top of the screen: nobody has to look for it.
+    heading.current?.setAttribute('data-arrived', '');
+    heading.current?.focus();
   }, []);
   useEffect(() => {
     document.title = [title, pageTitle].join(' · ');
@@ -35,7 +38,12 @@ export function Screen({ title, badge, actions, above, children }: ScreenProps) 
       {above}
       <div class="screen-head">
         <div class="title">
-          <h1 ref={heading} tabIndex={-1} dir="auto">
+          <h1
+            ref={heading}
+            tabIndex={-1}
+            dir="auto"
+            onBlur={({ currentTarget }) => currentTarget.removeAttribute('data-arrived')}
+          >
             {title}
           </h1>
           {badge}
