@@ -150,8 +150,11 @@ function keywordsOf({ id, titles }: Readonly<Record<string, unknown>>): string {
   return page ?? KEYWORDS[place] ?? SETTINGS.get(place) ?? '';
 }
 
-/** Pages with many small headings, of which each second heading and what is below it are one answer. */
-const LISTS = /^(?:reference\/|service\/|errors)/;
+/**
+ * Pages with many small headings, of which each second heading and what is below it are one answer. Each
+ * setting is an answer of its own.
+ */
+const LISTS = /^(?:reference\/|service\/(?!settings)|errors)/;
 
 /** The options of the local search, for the index. The page itself uses `ranking.ts` alone. */
 export const SEARCH = {
