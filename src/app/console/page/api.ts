@@ -59,6 +59,7 @@ export interface TokenChange {
   readonly removeScopes?: readonly string[];
   readonly name?: string | null;
   readonly expire?: string;
+  readonly expiresIn?: string;
   readonly suspended?: boolean;
   readonly limits?: AskedLimits | null;
 }

@@ -4,6 +4,7 @@ import { useConsole } from './context.ts';
 import { useLoaded } from './loading.ts';
 import { Rights } from './picker/rights.ts';
 import { TEXTS } from './texts.ts';
+import { type Summaries, useSummaries } from './words.tsx';
 
 export interface DifferenceProps {
   readonly before: readonly string[];
@@ -49,6 +50,7 @@ export interface ScopeListProps {
 
 /** A list of scopes with a sign before each, so that people need not see its color. */
 export function ScopeList({ title, kind, scopes }: ScopeListProps) {
+  const summaryOf = useSummaries();
   return (
     <section class={`scopes ${kind}`}>
       <h3>{title}</h3>
@@ -56,10 +58,30 @@ export function ScopeList({ title, kind, scopes }: ScopeListProps) {
       <ul tabIndex={scopes.length > 8 ? 0 : undefined} aria-label={title}>
         {scopes.map((scope) => (
           <li key={scope}>
-            <code dir="ltr">{scope}</code>
+            <ScopeWords scope={scope} summaryOf={summaryOf} />
           </li>
         ))}
       </ul>
     </section>
+  );
+}
+
+interface ScopeWordsProps {
+  readonly scope: string;
+  readonly summaryOf: Summaries;
+}
+
+/** What a scope does, if the catalog says so, and the scope. */
+export function ScopeWords({ scope, summaryOf }: ScopeWordsProps) {
+  const summary = summaryOf(scope);
+  return (
+    <>
+      {summary !== undefined && (
+        <>
+          <bdi>{summary}</bdi>{' '}
+        </>
+      )}
+      <code dir="ltr">{scope}</code>
+    </>
   );
 }

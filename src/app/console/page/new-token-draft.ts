@@ -25,8 +25,8 @@ const LIFETIMES = ['7d', '30d', '90d', '365d'] as const;
 /** How long a new token lives: a lifetime as the service takes it, its default, or until a date. */
 export type Expiry = UsualExpiry | `${number}s`;
 
-/** Those that are offered; others come from presets. */
-export type UsualExpiry = (typeof LIFETIMES)[number] | 'default' | 'date';
+/** Those that are offered; others come from presets. A token that exists can also keep its expiry. */
+export type UsualExpiry = (typeof LIFETIMES)[number] | 'default' | 'date' | 'kept';
 
 /** What a person has entered. */
 export interface Draft extends LimitsDraft {
@@ -95,8 +95,11 @@ export function bodyOf(draft: Draft): NewToken {
   };
 }
 
-function lifetimeOf({ expiry, date }: Draft): Pick<NewToken, 'expire' | 'expiresIn'> {
-  if (expiry === 'default') return {};
+export function lifetimeOf({
+  expiry,
+  date,
+}: Pick<Draft, 'expiry' | 'date'>): Pick<NewToken, 'expire' | 'expiresIn'> {
+  if (expiry === 'default' || expiry === 'kept') return {};
   return expiry === 'date' ? { expire: endOf(date) } : { expiresIn: expiry };
 }
 

@@ -14,6 +14,7 @@ import { nameOf } from './shown-token.ts';
 import { TEXTS } from './texts.ts';
 import { type OpenDialog, TokenDialog } from './token-dialogs.tsx';
 import { ValueOnce } from './value-once.tsx';
+import { useSummaries } from './words.tsx';
 
 interface Reading {
   readonly findings: readonly Finding[];
@@ -138,7 +139,10 @@ function FindingRow({ finding, onOpen, onChanged }: FindingRowProps) {
         </a>
         <FindingBadge code={code} />
       </div>
-      <p dir="auto">{messageOfFinding(finding)}</p>
+      <div>
+        <p dir="auto">{messageOfFinding(finding)}</p>
+        <FoundScopes scopes={scopes} />
+      </div>
       <div class="actions">
         {actionsOn(code).map((action) => (
           <Button
@@ -161,7 +165,26 @@ function FindingRow({ finding, onOpen, onChanged }: FindingRowProps) {
   );
 }
 
+/** How many scopes a finding names. */
+const NAMED = 3;
+
+/** The scopes that a finding is about, if the catalog says what they do. */
+function FoundScopes({ scopes }: { readonly scopes: readonly string[] }) {
+  const summaryOf = useSummaries();
+  const named = scopes.flatMap((scope) => summaryOf(scope) ?? []);
+  if (named.length === 0) return null;
+  const shown = named.slice(0, NAMED);
+  const count = scopes.length - shown.length;
+  const more = count === 0 ? [] : [TEXTS.bulk.andMore({ count })];
+  return (
+    <p class="hint" dir="auto">
+      {[...shown, ...more].join(' · ')}
+    </p>
+  );
+}
+
 function dialogOf(action: Exclude<Action, 'resume'>, scopes: readonly string[]): OpenDialog {
   if (action === 'remove') return { kind: 'remove', scopes };
+  if (action === 'scopes') return { kind: 'edit', added: [] };
   return { kind: action === 'extend' ? 'edit' : action };
 }

@@ -64,6 +64,8 @@ function methodsOf(scopes: readonly Scope[]): string {
 /** One method at a path, with its use; `undefined` if use is not recorded. */
 export interface RightLeaf {
   readonly scope: string;
+  /** What it does, if the catalog says so. */
+  readonly summary: string | undefined;
   readonly method: string;
   /** Whether it allows everything below its path, too. */
   readonly isOpen: boolean;
@@ -87,6 +89,7 @@ export interface RightHost {
 export function rightsTree(
   scopes: readonly string[],
   usage: Pick<WireUsage, 'scopes'> | undefined,
+  summaryOf: (scope: string) => string | undefined = () => undefined,
 ): readonly RightHost[] {
   const uses = new Map(usage?.scopes.map((used) => [used.scope, used]));
   const hosts = new Map<string, Map<string, RightLeaf[]>>();
@@ -100,7 +103,8 @@ export function rightsTree(
     const path = barePathOf(parsed);
     const leaves = paths.get(path) ?? [];
     paths.set(path, leaves);
-    leaves.push({ scope, method, isOpen, uses: used?.uses, lastUsed: used?.lastUsed });
+    const summary = summaryOf(scope);
+    leaves.push({ scope, summary, method, isOpen, uses: used?.uses, lastUsed: used?.lastUsed });
   }
   return [...hosts].sort(byName).map(([host, paths]) => {
     const all = [...paths].sort(byName).map(([path, leaves]) => ({ path: `/${path}`, leaves }));

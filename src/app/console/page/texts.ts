@@ -91,6 +91,7 @@ export const ENGLISH_TEXTS = {
     everyMethod: 'every method',
     uses: plural({ one: '{count} use', other: '{count} uses' }),
     caption: phrase('What the token may do at {host}'),
+    endpoint: 'Endpoint',
     path: 'Path',
     method: 'Method',
     derivedUses: plural({
@@ -177,6 +178,7 @@ export const ENGLISH_TEXTS = {
       '365d': 'In one year',
       default: 'After the usual time of this service',
       date: 'On a date',
+      kept: 'As it is',
     },
     until: phrase('Until {date}.'),
     date: 'Date',
@@ -313,7 +315,10 @@ export const ENGLISH_TEXTS = {
     created: 'Created',
     expires: 'Expires',
     parent: 'Derived from',
+    details: 'Details',
     id: 'Id',
+    copyId: 'Copy the id',
+    copyMasked: 'Copy the masked value',
     version: 'Version',
     metadata: 'Metadata',
     limits: 'Limits',
@@ -323,7 +328,6 @@ export const ENGLISH_TEXTS = {
     seconds: plural({ one: '{count} second', other: '{count} seconds' }),
     rights: 'What it may do',
     narrow: 'Narrow to what was used',
-    editScopes: 'Edit scopes',
     edit: 'Edit',
     suspend: 'Suspend',
     resume: 'Resume',
@@ -341,14 +345,9 @@ export const ENGLISH_TEXTS = {
   },
   edit: {
     title: 'Edit token',
-    expiryHint: 'In your time zone.',
     changes: 'What changes',
     noLimit: 'no limit',
     done: 'Saved.',
-  },
-  scopes: {
-    title: 'Edit scopes',
-    save: 'Save scopes',
   },
   difference: {
     added: plural({ one: 'Adds {count} scope', other: 'Adds {count} scopes' }),
@@ -357,8 +356,21 @@ export const ENGLISH_TEXTS = {
   },
   narrow: {
     title: 'Narrow to what was used',
-    since: phrase('Uses have been counted since {date}. These scopes were not used:'),
-    none: 'There is nothing to remove: every scope was used, or uses have not been counted for long enough.',
+    since: phrase('Uses are counted since {date}. These scopes were not used:'),
+    none: plural({
+      other:
+        'There is nothing to remove: in the last {count} days, every scope was used, or overlaps one that was.',
+    }),
+    early: phrase('Uses are counted since {since}. Advice begins on {begin}.'),
+    unusedSoFar: plural({
+      one: '{count} scope was not used so far',
+      other: '{count} scopes were not used so far',
+    }),
+    allUsedSoFar: 'Every scope was used so far.',
+    noneUsedSoFar: 'No scope was used so far.',
+    unknownSoFar:
+      'Which scopes are in use is not known: it was used by scopes that it no longer has, or by tokens that were derived from it.',
+    anyway: plural({ one: 'Remove it anyway', other: 'Remove them anyway' }),
     allUnused: 'No scope of this token was used. Revoke the token instead.',
     confirm: plural({ one: 'Remove {count} scope', other: 'Remove {count} scopes' }),
     done: plural({ one: 'Removed {count} scope.', other: 'Removed {count} scopes.' }),

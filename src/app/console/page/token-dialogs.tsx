@@ -1,13 +1,13 @@
 import type { FreshToken, ShownToken } from './api.ts';
 import { EditDialog } from './edit-dialog.tsx';
+import { NarrowDialog, RemoveDialog } from './narrow-dialog.tsx';
 import { RevokeDialog } from './revoke-dialog.tsx';
 import { RotateDialog } from './rotate-dialog.tsx';
-import { NarrowDialog, RemoveDialog, ScopesDialog } from './scopes-dialog.tsx';
 
 /** The kind of an open dialog about a token, with the scopes that some kinds need. */
 export type OpenDialog =
-  | { readonly kind: 'revoke' | 'rotate' | 'edit' | 'narrow' }
-  | { readonly kind: 'scopes'; readonly added?: string }
+  | { readonly kind: 'revoke' | 'rotate' | 'narrow' }
+  | { readonly kind: 'edit'; readonly added?: readonly string[] }
   | { readonly kind: 'remove'; readonly scopes: readonly string[] };
 
 export interface TokenDialogProps {
@@ -26,12 +26,10 @@ export function TokenDialog({ open, onRotated, onRevoked, ...props }: TokenDialo
     case 'rotate':
       return <RotateDialog {...props} onRotated={onRotated} />;
     case 'edit':
-      return <EditDialog {...props} />;
+      return <EditDialog {...props} added={open.added} />;
     case 'narrow':
       return <NarrowDialog {...props} />;
     case 'remove':
       return <RemoveDialog {...props} scopes={open.scopes} />;
-    case 'scopes':
-      return <ScopesDialog {...props} added={open.added} />;
   }
 }

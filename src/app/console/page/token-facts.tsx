@@ -4,8 +4,9 @@ import type { ShownToken } from './api.ts';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { CopyButton } from './controls/copy-button.tsx';
+import { Icon, type IconName } from './controls/icon.tsx';
 import { ErrorNotice } from './controls/notice.tsx';
-import { Time } from './controls/time.tsx';
+import { exactTime, Time } from './controls/time.tsx';
 import { limitsText } from './limits-text.ts';
 import { toApiError, useLoaded } from './loading.ts';
 import { hrefOf } from './router.ts';
@@ -13,39 +14,44 @@ import { nameOf } from './shown-token.ts';
 import { LANGUAGE, TEXTS } from './texts.ts';
 import { LastUse } from './token-row.tsx';
 
-/** The facts about a token, apart from its scopes. */
+/** The facts about a token, apart from its scopes: the most important ones first. */
 export function TokenFacts({ token }: { readonly token: ShownToken }) {
   const { uses, metadata, parent, limits } = token;
   return (
     <section class="card" aria-label={TEXTS.token.facts}>
       <dl class="fact-list">
-        <Fact label={TEXTS.token.value}>
-          <Value token={token} />
+        <Fact
+          label={token.state === 'expired' ? TEXTS.list.expired : TEXTS.token.expires}
+          icon="clock"
+        >
+          <Moment seconds={token.expire} />
         </Fact>
-        <Fact label={token.state === 'expired' ? TEXTS.list.expired : TEXTS.token.expires}>
-          <Time seconds={token.expire} isExact />
-        </Fact>
-        <Fact label={TEXTS.token.created}>
-          <Time seconds={token.createdAt} isExact />
-        </Fact>
-        <Fact label={TEXTS.list.lastUsed}>
-          <LastUse token={token} />
+        <Fact label={TEXTS.list.lastUsed} icon="use">
+          <b>
+            <LastUse token={token} />
+          </b>
           {uses !== undefined && uses > 0 && (
-            <span class="muted"> ({TEXTS.rights.uses({ count: uses })})</span>
+            <span class="muted exact">{TEXTS.rights.uses({ count: uses })}</span>
           )}
         </Fact>
+        <Fact label={TEXTS.token.created} icon="plus">
+          <Moment seconds={token.createdAt} />
+        </Fact>
+        <Fact label={TEXTS.token.value} icon="key">
+          <Value token={token} />
+        </Fact>
         {parent !== undefined && (
-          <Fact label={TEXTS.token.parent}>
-            <TokenLink id={parent} />
+          <Fact label={TEXTS.token.parent} icon="branch">
+            <ParentLink id={parent} />
           </Fact>
         )}
-        <Fact label={TEXTS.token.id}>
-          <code dir="ltr">{token.id}</code>
-        </Fact>
-        <Fact label={TEXTS.token.version}>{LANGUAGE.counts.format(token.version)}</Fact>
-        {limits !== undefined && <Fact label={TEXTS.token.limits}>{limitsText(limits)}</Fact>}
+        {limits !== undefined && (
+          <Fact label={TEXTS.token.limits} icon="shield">
+            {limitsText(limits)}
+          </Fact>
+        )}
         {metadata !== undefined && (
-          <Fact label={TEXTS.token.metadata}>
+          <Fact label={TEXTS.token.metadata} icon="info">
             <code dir="ltr">{JSON.stringify(metadata)}</code>
           </Fact>
         )}
@@ -54,23 +60,55 @@ export function TokenFacts({ token }: { readonly token: ShownToken }) {
   );
 }
 
-function Fact({
-  label,
-  children,
-}: {
+/** What programs need to name a token; few people do. */
+export function TokenHandles({ token }: { readonly token: ShownToken }) {
+  return (
+    <details class="card">
+      <summary>{TEXTS.token.details}</summary>
+      <dl class="fact-list">
+        <Fact label={TEXTS.token.id}>
+          <span class="inline">
+            <code dir="ltr">{token.id}</code>
+            <CopyButton text={token.id} label={TEXTS.token.copyId} />
+          </span>
+        </Fact>
+        <Fact label={TEXTS.token.version}>{LANGUAGE.counts.format(token.version)}</Fact>
+      </dl>
+    </details>
+  );
+}
+
+interface FactProps {
   readonly label: string;
+  readonly icon?: IconName;
   readonly children: ComponentChildren;
-}) {
+}
+
+function Fact({ label, icon, children }: FactProps) {
   return (
     <div>
-      <dt>{label}</dt>
+      <dt>
+        {icon && <Icon name={icon} />} {label}
+      </dt>
       <dd>{children}</dd>
     </div>
   );
 }
 
+/** A time as a distance from now, with the exact time below it. */
+function Moment({ seconds }: { readonly seconds: number }) {
+  return (
+    <>
+      <b>
+        <Time seconds={seconds} />
+      </b>
+      <span class="muted exact">{exactTime(seconds)}</span>
+    </>
+  );
+}
+
 /** A link to a token: its name, or its id until the token is read. */
-function TokenLink({ id }: { readonly id: string }) {
+function ParentLink({ id }: { readonly id: string }) {
   const { api } = useConsole();
   const loaded = useLoaded(id, () => api.get(id));
   const name = loaded.state === 'ready' ? nameOf(loaded.value) : undefined;
@@ -97,7 +135,11 @@ function Value({ token: { id, masked, isReadable } }: { readonly token: ShownTok
   return (
     <span class="inline">
       <code dir="ltr">{value ?? masked}</code>
-      {value !== undefined && <CopyButton text={value} label={TEXTS.value.copyValue} />}
+      <CopyButton
+        key={value}
+        text={value ?? masked}
+        label={value === undefined ? TEXTS.token.copyMasked : TEXTS.value.copyValue}
+      />
       {/* One button for both, so that it keeps the focus. */}
       {isReadable && (
         <Button onClick={value === undefined ? reveal : () => setValue(undefined)}>

@@ -211,26 +211,31 @@ function focusFirstError(form: HTMLFormElement | null): void {
   if (control instanceof HTMLElement) control.focus();
 }
 
-interface ExpiryFieldsProps {
-  readonly draft: Draft;
+export interface ExpiryFieldsProps {
+  readonly draft: Pick<Draft, 'expiry' | 'date'>;
   readonly error?: string | undefined;
   readonly maxSeconds: number | undefined;
-  readonly onEdit: (part: Partial<Draft>) => void;
+  /** When a token that exists expires, in UNIX seconds: it can stay so. */
+  readonly kept?: number;
+  readonly onEdit: (part: Partial<Pick<Draft, 'expiry' | 'date'>>) => void;
 }
 
 /** How long the token lives: one of the usual lifetimes, or until a date. */
-function ExpiryFields({ draft, error, maxSeconds, onEdit }: ExpiryFieldsProps) {
+export function ExpiryFields({ draft, error, maxSeconds, kept, onEdit }: ExpiryFieldsProps) {
   const { expiry, date } = draft;
+  const { choices } = expiriesWithin(maxSeconds);
+  // Nothing sets the expiry of a token that exists to the default of the service.
+  const usual = kept === undefined ? choices : ['kept' as const, ...choices.filter(isNotDefault)];
   // A day that the service allows in every time zone.
   const days = Math.min(30, Math.floor((maxSeconds ?? 30 * 86_400) / 86_400) - 1);
   return (
     <div class="expiry">
       <SelectField<Expiry>
         label={TEXTS.newToken.expiry}
-        hint={untilOf(expiry)}
+        hint={untilOf(expiry, kept)}
         error={expiry === 'date' ? undefined : error}
         value={expiry}
-        choices={textsOf(new Set([...expiriesWithin(maxSeconds).choices, expiry]))}
+        choices={textsOf(new Set([...usual, expiry]))}
         onChange={(next) =>
           onEdit({
             expiry: next,
@@ -266,9 +271,13 @@ function textOf(expiry: Expiry): string {
   return texts[expiry] ?? relativeTime(secondsOf(expiry) ?? 0, LANGUAGE);
 }
 
-function untilOf(expiry: Expiry): string | undefined {
+function untilOf(expiry: Expiry, kept: number | undefined): string | undefined {
   const seconds = secondsOf(expiry);
-  return seconds === undefined
-    ? undefined
-    : TEXTS.newToken.until({ date: exactTime(Date.now() / 1000 + seconds) });
+  const end = seconds === undefined ? undefined : Date.now() / 1000 + seconds;
+  const shown = expiry === 'kept' ? kept : end;
+  return shown === undefined ? undefined : TEXTS.newToken.until({ date: exactTime(shown) });
+}
+
+function isNotDefault(expiry: Expiry): boolean {
+  return expiry !== 'default';
 }

@@ -10,12 +10,12 @@ import { EmptyList, NewTokenLink } from './list-empty.tsx';
 import { ExportButton } from './list-export.tsx';
 import { type ListFilters, readFilters, searchOf } from './list-filters.ts';
 import { toApiError, useLoaded } from './loading.ts';
-import { useKnownWords } from './may-do.tsx';
 import { type ListPage, readList, readNext } from './read-tokens.ts';
 import { replaceRoute } from './router.ts';
 import { TEXTS } from './texts.ts';
 import { TokenFilters, type TokenFiltersProps } from './token-filters.tsx';
 import { TokenTable } from './token-table.tsx';
+import { useKnownWords } from './words.tsx';
 
 /** The tokens of the account. The address holds the filters, so that a reload and the way back keep them. */
 export function TokenList({ search }: { readonly search: string }) {

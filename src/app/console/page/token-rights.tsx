@@ -1,7 +1,8 @@
 import type { WireUsage } from '../../../http/wire.ts';
 import { Time } from './controls/time.tsx';
-import { type RightHost, type RightLeaf, rightsTree, summaryOf } from './rights.ts';
+import { type RightHost, type RightLeaf, rightsTree } from './rights.ts';
 import { LANGUAGE, TEXTS } from './texts.ts';
+import { useSummaries } from './words.tsx';
 
 /** With more endpoints than this, hosts are closed at first. */
 const OPEN_ENDPOINTS = 60;
@@ -14,8 +15,10 @@ export interface TokenRightsProps {
 
 /** What a token may do, by host and path, and how much of it is used. */
 export function TokenRights({ scopes, usage }: TokenRightsProps) {
-  if (scopes.length === 0) return <p class="muted">{summaryOf(scopes)}</p>;
-  const hosts = rightsTree(scopes, usage);
+  const summaries = useSummaries();
+  // A revoked token has none, which is said above.
+  if (scopes.length === 0) return null;
+  const hosts = rightsTree(scopes, usage, summaries);
   const isOpen = hosts.length === 1 || scopes.length <= OPEN_ENDPOINTS;
   return (
     <div class="rights">
@@ -28,7 +31,11 @@ export function TokenRights({ scopes, usage }: TokenRightsProps) {
               {host.uses !== undefined && ` · ${TEXTS.rights.uses({ count: host.uses })}`}
             </span>
           </summary>
-          <HostRights host={host} hasUsage={usage !== undefined} />
+          <HostRights
+            host={host}
+            hasUsage={usage !== undefined}
+            hasWords={host.paths.some(({ leaves }) => leaves.some(({ summary }) => summary))}
+          />
         </details>
       ))}
     </div>
@@ -38,16 +45,24 @@ export function TokenRights({ scopes, usage }: TokenRightsProps) {
 interface HostRightsProps {
   readonly host: RightHost;
   readonly hasUsage: boolean;
+  /** Whether the catalog says what some of the endpoints do. */
+  readonly hasWords: boolean;
 }
 
-function HostRights({ host, hasUsage }: HostRightsProps) {
+function HostRights({ host, hasUsage, hasWords }: HostRightsProps) {
   return (
-    <table>
+    <table class={hasWords ? 'in-words' : undefined}>
       <caption class="visually-hidden">{TEXTS.rights.caption({ host: host.host })}</caption>
       <thead>
         <tr>
-          <th scope="col">{TEXTS.rights.path}</th>
-          <th scope="col">{TEXTS.rights.method}</th>
+          {hasWords ? (
+            <th scope="col">{TEXTS.rights.endpoint}</th>
+          ) : (
+            <>
+              <th scope="col">{TEXTS.rights.path}</th>
+              <th scope="col">{TEXTS.rights.method}</th>
+            </>
+          )}
           {hasUsage && (
             <>
               <th scope="col" class="number">
@@ -58,27 +73,65 @@ function HostRights({ host, hasUsage }: HostRightsProps) {
           )}
         </tr>
       </thead>
-      {host.paths.map(({ path, leaves }) => (
-        <tbody key={path}>
-          {leaves.map((leaf, index) => (
+      {host.paths.map((rights) => (
+        <tbody key={rights.path}>
+          {rights.leaves.map((leaf, index) => (
             <tr key={leaf.scope} class={leaf.uses === 0 ? 'unused' : undefined}>
-              {index === 0 && (
-                <th scope="rowgroup" rowSpan={leaves.length}>
-                  <code dir="ltr">{path}</code>
-                </th>
+              {hasWords ? (
+                <WordCell leaf={leaf} path={rights.path} />
+              ) : (
+                <PathCells leaf={leaf} rights={rights} isFirst={index === 0} />
               )}
-              <td>
-                <code class="method" dir="ltr">
-                  {leaf.method === '*' ? TEXTS.rights.everyMethod : leaf.method}
-                  {leaf.isOpen && <Below />}
-                </code>
-              </td>
               {hasUsage && <UseCells leaf={leaf} />}
             </tr>
           ))}
         </tbody>
       ))}
     </table>
+  );
+}
+
+/** What an endpoint does, and below that its method and path. */
+function WordCell({ leaf, path }: { readonly leaf: RightLeaf; readonly path: string }) {
+  return (
+    <th scope="row">
+      {leaf.summary !== undefined && <bdi>{leaf.summary}</bdi>}
+      <code class="exact muted" dir="ltr">
+        <Method leaf={leaf} /> {path}
+      </code>
+    </th>
+  );
+}
+
+interface PathCellsProps {
+  readonly leaf: RightLeaf;
+  readonly rights: RightHost['paths'][number];
+  readonly isFirst: boolean;
+}
+
+function PathCells({ leaf, rights: { path, leaves }, isFirst }: PathCellsProps) {
+  return (
+    <>
+      {isFirst && (
+        <th scope="rowgroup" rowSpan={leaves.length}>
+          <code dir="ltr">{path}</code>
+        </th>
+      )}
+      <td>
+        <code class="method" dir="ltr">
+          <Method leaf={leaf} />
+        </code>
+      </td>
+    </>
+  );
+}
+
+function Method({ leaf: { method, isOpen } }: { readonly leaf: RightLeaf }) {
+  return (
+    <>
+      {method === '*' ? TEXTS.rights.everyMethod : method}
+      {isOpen && <Below />}
+    </>
   );
 }
 

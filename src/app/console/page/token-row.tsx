@@ -2,10 +2,10 @@ import type { ComponentChildren } from 'preact';
 import type { ShownToken } from './api.ts';
 import { StateBadge } from './controls/badge.tsx';
 import { Time } from './controls/time.tsx';
-import { MayDo } from './may-do.tsx';
 import { hrefOf } from './router.ts';
 import { nameOf } from './shown-token.ts';
 import { TEXTS } from './texts.ts';
+import { MayDo } from './words.tsx';
 
 export interface TokenRowProps {
   readonly token: ShownToken;

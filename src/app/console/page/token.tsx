@@ -14,10 +14,11 @@ import { isLive, nameOf } from './shown-token.ts';
 import { TEXTS } from './texts.ts';
 import { type OpenDialog, TokenDialog } from './token-dialogs.tsx';
 import { TokenExplain } from './token-explain.tsx';
-import { TokenFacts } from './token-facts.tsx';
+import { TokenFacts, TokenHandles } from './token-facts.tsx';
 import { TokenRights } from './token-rights.tsx';
 import { TokenRow } from './token-row.tsx';
 import { ValueOnce } from './value-once.tsx';
+import { MayDo } from './words.tsx';
 
 /** One token: what it is, what it may do and does, and everything that can be changed about it. */
 export function TokenScreen({ id }: { readonly id: string }) {
@@ -70,9 +71,10 @@ function TokenDetails({ token, loaded, onRotated }: TokenDetailsProps) {
       <TokenFacts token={token} />
       <Rights token={token} onOpen={setOpen} />
       {isLive(token) && abilities.has('/token/{token}/explain') && (
-        <TokenExplain token={token} onAdd={(added) => setOpen({ kind: 'scopes', added })} />
+        <TokenExplain token={token} onAdd={(added) => setOpen({ kind: 'edit', added: [added] })} />
       )}
       {abilities.listsChildren && <TokenChildren id={token.id} />}
+      <TokenHandles token={token} />
       {open && (
         <TokenDialog
           open={open}
@@ -178,14 +180,14 @@ function Rights({ token, onOpen }: RightsProps) {
   return (
     <section class="card stack">
       <div class="section-head">
-        <h2>{TEXTS.token.rights}</h2>
-        {isLive(token) && (
-          <div class="actions">
-            {isCounted && (
-              <Button onClick={() => onOpen({ kind: 'narrow' })}>{TEXTS.token.narrow}</Button>
-            )}
-            <Button onClick={() => onOpen({ kind: 'scopes' })}>{TEXTS.token.editScopes}</Button>
-          </div>
+        <div>
+          <h2>{TEXTS.token.rights}</h2>
+          <p class="muted">
+            <MayDo scopes={token.scopes} />
+          </p>
+        </div>
+        {isLive(token) && isCounted && (
+          <Button onClick={() => onOpen({ kind: 'narrow' })}>{TEXTS.token.narrow}</Button>
         )}
       </div>
       <LoadedPart loaded={usage}>

@@ -10,8 +10,8 @@ import { Time } from './controls/time.tsx';
 import { DeriveScreen } from './derive.tsx';
 import { useLoaded } from './loading.ts';
 import { firstCallOf } from './new-token-draft.ts';
-import { summaryOf } from './rights.ts';
 import { TEXTS } from './texts.ts';
+import { MayDo } from './words.tsx';
 
 export interface ValueOnceProps {
   readonly token: FreshToken;
@@ -123,7 +123,9 @@ function Facts({ token: { name, scopes, expire } }: Pick<ValueOnceProps, 'token'
       )}
       <div>
         <dt>{TEXTS.value.rights}</dt>
-        <dd>{summaryOf(scopes)}</dd>
+        <dd>
+          <MayDo scopes={scopes} />
+        </dd>
       </div>
       <div>
         <dt>{TEXTS.value.expires}</dt>

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { IssuedToken } from '../../../../src/index.ts';
 import { ScopeCatalog } from '../../../../src/scope/index.ts';
 import {
+  editScopes,
   faultsOf,
   hasChromium,
   LOOKS,
@@ -228,12 +229,11 @@ describe.skipIf(!hasChromium)('derived tokens', () => {
     const { page, url, tokens, grandchild } = await family();
     await page.goto(`${url}#/token/${grandchild.id}`);
     await page.getByRole('heading', { name: 'grandchild' }).waitFor();
-    await press(page, 'Edit scopes');
-    const dialog = page.getByRole('dialog');
+    const dialog = await editScopes(page);
     await dialog.getByRole('checkbox', { name: /GET.*bills/ }).check();
     expect(await dialog.getByRole('checkbox', { name: /POST/ }).count()).toBe(0);
 
-    await dialog.getByRole('button', { name: 'Save scopes' }).click();
+    await dialog.getByRole('button', { name: 'Save' }).click();
 
     await dialog.waitFor({ state: 'detached' });
     expect((await tokens.get('ada', grandchild.id))?.scopes).toEqual([BILLS, ORDERS]);

@@ -5,6 +5,7 @@ import { ScopeCatalog } from '../../../../src/scope/index.ts';
 import { manualClock } from '../../../../src/testing/index.ts';
 import {
   bySession,
+  editScopes,
   faultsOf,
   hasChromium,
   type Opened,
@@ -156,10 +157,11 @@ const STEPS: Readonly<Record<string, Step>> = {
   },
   'editing scopes': {
     prepare: async (page) => {
-      await inDialog(page, 'Edit scopes');
+      await toToken(page);
+      await editScopes(page);
       await page.getByRole('checkbox', { name: /POST.*bills/ }).check();
     },
-    act: (page) => press(page, 'Save scopes'),
+    act: (page) => press(page, 'Save'),
     isDone: (page) => page.getByRole('row').filter({ hasText: 'POST' }).waitFor(),
   },
   'narrowing a token': {

@@ -204,11 +204,12 @@ describe.skipIf(!hasChromium)('the keyboard alone', () => {
 
     await use(link(page, 'Deploy bot'));
     await landsOn(heading(page, 'Deploy bot'));
-    await use(button(page, 'Edit scopes'));
+    await use(button(page, 'Edit'));
+    await use(page.getByRole('dialog').locator('summary').first());
     await tabTo(page.getByRole('checkbox', { name: `GET /exports (${ORDERS})` }));
     await tabTo(button(page, 'Cancel'));
     await page.keyboard.press('Enter');
 
-    await landsOn(button(page, 'Edit scopes'));
+    await landsOn(button(page, 'Edit'));
   });
 });

@@ -1,7 +1,7 @@
 // Every state of every screen, and the way to reach it.
 import type { Page } from 'playwright-core';
 import { LONG_NAME, ORDERS, restart, type Stage } from './stage.ts';
-import { press, signIn } from './support.ts';
+import { editScopes, press, signIn } from './support.ts';
 
 /** A state of a screen, and the way to reach it from the sign-in or from the list. */
 export interface State {
@@ -427,7 +427,8 @@ const TOKEN: readonly State[] = [
     name: 'token, edit refused',
     show: onToken('Deploy bot', async (page) => {
       await press(page, 'Edit');
-      await page.getByRole('dialog').getByLabel('Expires').fill('2000-01-01T00:00');
+      await page.getByRole('dialog').getByLabel('Expires').selectOption('On a date');
+      await page.getByRole('dialog').getByLabel('Date').fill('2000-01-01');
       await press(page, 'Save');
       await page.locator('dialog .error').waitFor();
     }),
@@ -435,7 +436,7 @@ const TOKEN: readonly State[] = [
   {
     name: 'token, scopes',
     show: onToken('Deploy bot', async (page) => {
-      await press(page, 'Edit scopes');
+      await editScopes(page);
       await page.getByRole('checkbox', { name: `POST /orders (${ORDERS})` }).check();
       await page.getByRole('heading', { name: 'Adds 1 scope' }).waitFor();
     }),
@@ -448,8 +449,21 @@ const TOKEN: readonly State[] = [
     }),
   },
   {
-    name: 'token, nothing to narrow',
+    name: 'token, narrow so far',
     show: onToken('Monthly report', async (page) => {
+      await press(page, 'Narrow to what was used');
+      await page.getByText('Advice begins on').waitFor();
+    }),
+  },
+  {
+    name: 'token, details',
+    show: onToken('Monthly report', async (page) => {
+      await page.getByText('Details', { exact: true }).click();
+    }),
+  },
+  {
+    name: 'token, nothing to narrow',
+    show: onToken('Deploy of release 4.2', async (page) => {
       await press(page, 'Narrow to what was used');
       await page.getByRole('button', { name: 'Close' }).waitFor();
     }),

@@ -7,6 +7,7 @@ import {
   type BrowserContext,
   type BrowserContextOptions,
   chromium,
+  type Locator,
   type Page,
 } from 'playwright-core';
 import { afterAll, expect, onTestFinished } from 'vitest';
@@ -238,6 +239,14 @@ export async function signIn(page: Page, username: string = USERNAME): Promise<v
 /** Presses the button with exactly this name. */
 export function press(page: Page, name: string): Promise<void> {
   return page.getByRole('button', { name, exact: true }).click();
+}
+
+/** Opens the dialog that edits a token, with its scopes in view. */
+export async function editScopes(page: Page): Promise<Locator> {
+  await press(page, 'Edit');
+  const dialog = page.getByRole('dialog', { name: 'Edit token' });
+  await dialog.locator('summary').filter({ hasText: 'What the token may do' }).click();
+  return dialog;
 }
 
 /** Rules whose result depends on widths and colors. */

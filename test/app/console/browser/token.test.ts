@@ -3,6 +3,7 @@ import type { IssuedToken } from '../../../../src/index.ts';
 import { ScopeCatalog } from '../../../../src/scope/index.ts';
 import { manualClock } from '../../../../src/testing/index.ts';
 import {
+  editScopes,
   faultsOf,
   hasChromium,
   LOOKS,
@@ -57,17 +58,80 @@ describe.skipIf(!hasChromium)('the page of a token', () => {
     const { page, tokens, token } = await shown();
     await press(page, 'Edit');
     await page.getByLabel('Name').fill('nightly <build>');
-    await page.getByLabel('Expires').fill('2040-01-31T12:00');
+    await page.getByLabel('Expires').selectOption('On a date');
+    await page.getByLabel('Date').fill('2040-01-31');
     await press(page, 'Save');
     // The service refuses more than a year, and the page shows its error at the field.
     await page.locator('dialog .error').waitFor();
     expect(await page.locator('dialog .error').textContent()).toMatch(/expire/i);
     expect(await faultsOf(page)).toEqual([]);
-    await page.getByLabel('Expires').fill(new Date(Date.now() + 4e8).toISOString().slice(0, 16));
+    await page.getByLabel('Expires').selectOption('In 30 days');
     await press(page, 'Save');
 
     await page.getByRole('heading', { name: 'nightly <build>' }).waitFor();
-    expect((await tokens.get('ada', token.id))?.name).toBe('nightly <build>');
+    const now = await tokens.get('ada', token.id);
+    expect(now?.name).toBe('nightly <build>');
+    const days = ((now?.expiresAt.getTime() ?? 0) - Date.now()) / 86_400_000;
+    expect(Math.round(days)).toBe(30);
+  });
+
+  it('edits the name and the scopes together, and keeps the expiry', async () => {
+    const { page, tokens, token } = await shown();
+    const dialog = await editScopes(page);
+    expect(await dialog.getByLabel('Expires').inputValue()).toBe('kept');
+    await dialog.getByLabel('Name', { exact: true }).fill('payer');
+    await dialog.getByRole('checkbox', { name: /POST.*bills/ }).check();
+    await dialog.getByText('Adds 1 scope').waitFor();
+    expect(await dialog.locator('.changed').textContent()).toBe('Namebuild → payer');
+    await press(page, 'Save');
+
+    await page.getByRole('heading', { name: 'payer' }).waitFor();
+    const now = await tokens.get('ada', token.id);
+    expect(now?.scopes).toEqual([BILLS, ORDERS, PAY]);
+    expect(now?.expiresAt).toEqual(token.expiresAt);
+    expect(now?.version).toBe(2);
+  });
+
+  it('keeps scopes that the account has lost when only the name is edited', async () => {
+    const { page, tokens, token, context } = await shown();
+    const data = [{ scope: ORDERS }];
+    await context.route('**/auth/scopes?*', (route) => route.fulfill({ json: { data } }));
+    await page.evaluate("location.hash = '#/'");
+    await page.reload();
+    await signIn(page);
+    await page.getByRole('link', { name: 'build' }).click();
+    await editScopes(page);
+    await page.getByLabel('Name', { exact: true }).fill('other');
+    await press(page, 'Save');
+
+    await page.getByRole('heading', { name: 'other' }).waitFor();
+    expect((await tokens.get('ada', token.id))?.scopes).toEqual(token.scopes);
+  });
+
+  it('shows the error of the service at the scopes if none are left', async () => {
+    const { page } = await shown();
+    const dialog = await editScopes(page);
+    for (const name of [/GET.*bills/, /GET.*orders/]) {
+      await dialog.getByRole('checkbox', { name }).uncheck();
+    }
+    await press(page, 'Save');
+
+    await dialog.locator('.picker .error').waitFor();
+    expect(await faultsOf(page)).toEqual([]);
+  });
+
+  it('describes its rights in words', async () => {
+    const words = [
+      { scope: ORDERS, summary: 'List orders', tag: 'orders' },
+      { scope: BILLS, summary: 'List bills', tag: 'bills' },
+      { scope: PAY, summary: 'Pay a bill', tag: 'bills' },
+    ];
+    const { page } = await shown({ service: { catalog: ScopeCatalog.from(words) } });
+
+    await page.getByText('Bills: read · Orders: read').waitFor();
+    const row = page.getByRole('row').filter({ hasText: 'List orders' });
+    expect(await row.getByRole('rowheader').textContent()).toMatch(/^List ordersGET.* \/orders$/);
+    expect(await faultsOf(page)).toEqual([]);
   });
 
   it('sets limits after it has shown the difference, and removes them again', async () => {
@@ -150,8 +214,22 @@ describe.skipIf(!hasChromium)('the page of a token', () => {
 
     await page.getByRole('heading', { name: 'build' }).waitFor();
     await page.getByText('Revoked', { exact: true }).waitFor();
-    expect(await page.getByRole('main').getByRole('button').allTextContents()).toEqual([]);
+    expect(await page.getByRole('main').getByRole('button').allTextContents()).toEqual(['Copy']);
     expect(await faultsOf(page)).toEqual([]);
+  });
+
+  it('copies the id and the masked value', async () => {
+    const { page, context, token } = await shown();
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    const copied = () => page.evaluate('navigator.clipboard.readText()');
+    expect(await page.getByText(token.id).isVisible()).toBe(false);
+
+    await press(page, 'Copy the masked value');
+    await expect.poll(copied).toBe(token.masked);
+    await page.getByText('Details', { exact: true }).click();
+    await press(page, 'Copy the id');
+
+    await expect.poll(copied).toBe(token.id);
   });
 
   it('suspends and resumes the token', async () => {
@@ -168,14 +246,13 @@ describe.skipIf(!hasChromium)('the page of a token', () => {
 
   it('changes scopes after it has shown the difference', async () => {
     const { page, tokens, token } = await shown();
-    await press(page, 'Edit scopes');
-    const dialog = page.getByRole('dialog', { name: 'Edit scopes' });
+    const dialog = await editScopes(page);
     const box = dialog.getByRole('checkbox', { name: /POST.*bills/ });
     await box.check();
     await dialog.getByText('Adds 1 scope').waitFor();
     expect(await dialog.locator('.scopes.added li').allTextContents()).toEqual([PAY]);
 
-    await dialog.getByRole('button', { name: 'Save scopes' }).click();
+    await dialog.getByRole('button', { name: 'Save' }).click();
 
     await dialog.waitFor({ state: 'detached' });
     expect((await tokens.get('ada', token.id))?.scopes).toEqual([BILLS, ORDERS, PAY]);
@@ -183,8 +260,7 @@ describe.skipIf(!hasChromium)('the page of a token', () => {
 
   it('shows the same change as JSON and curl while scopes are picked', async () => {
     const { page, tokens, token, url } = await shown();
-    await press(page, 'Edit scopes');
-    const dialog = page.getByRole('dialog', { name: 'Edit scopes' });
+    const dialog = await editScopes(page);
     await dialog.locator('summary').filter({ hasText: 'The same call' }).click();
     const texts = () => dialog.locator('.code pre').allTextContents();
     const [before = ''] = await texts();
@@ -231,6 +307,31 @@ describe.skipIf(!hasChromium)('the page of a token', () => {
     expect((await tokens.get('ada', id))?.scopes).toEqual([ORDERS]);
   });
 
+  it('says before advice begins what was not used so far, and can remove it', async () => {
+    const { page, tokens, token } = await shown();
+    await press(page, 'Narrow to what was used');
+    const dialog = page.getByRole('dialog', { name: 'Narrow to what was used' });
+    await dialog.getByText('No scope was used so far.').waitFor();
+    await press(page, 'Close');
+    await tokens.verify(token.value, { scope: ORDERS });
+
+    await press(page, 'Narrow to what was used');
+    const year = new Date().getFullYear();
+    await dialog.getByText(/^Uses are counted since .*\. Advice begins on .*\.$/).waitFor();
+    expect(await dialog.getByText('Advice begins').textContent()).toMatch(
+      RegExp(`${year}|${year + 1}`),
+    );
+    await dialog.getByText('1 scope was not used so far').waitFor();
+    expect(await dialog.locator('.scopes.removed li').allTextContents()).toEqual([BILLS]);
+    expect(await faultsOf(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'Remove it anyway' }).click();
+
+    await page.getByText('Removed 1 scope.').waitFor();
+    expect((await tokens.get('ada', token.id))?.scopes).toEqual([ORDERS]);
+    await press(page, 'Narrow to what was used');
+    await dialog.getByText('Every scope was used so far.').waitFor();
+  });
+
   it('rotates the token, shows the new value once, and ends the old value', async () => {
     const { page, tokens, token } = await shown();
     await press(page, 'Rotate');
@@ -275,7 +376,7 @@ describe.skipIf(!hasChromium)('the page of a token', () => {
     await press(page, 'Revoke');
     await dialog.getByRole('button', { name: 'Revoke token' }).click();
 
-    await page.getByText('No tokens yet').waitFor();
+    await page.getByText('The newest token, build, was revoked.').waitFor();
     expect(await tokens.get('ada', token.id)).toBeUndefined();
   });
 
@@ -312,7 +413,7 @@ describe.skipIf(!hasChromium)('the page of a token', () => {
 
     await press(page, 'Add this scope…');
 
-    const dialog = page.getByRole('dialog', { name: 'Edit scopes' });
+    const dialog = page.getByRole('dialog', { name: 'Edit token' });
     await dialog.getByText('Adds 1 scope').waitFor();
   });
 
@@ -343,7 +444,7 @@ describe.skipIf(!hasChromium)('the page of a token', () => {
       await page.getByText('Would it be allowed?').waitFor();
       expect(await faultsOf(page)).toEqual([]);
 
-      await press(page, 'Edit scopes');
+      await editScopes(page);
       await page.getByRole('dialog').getByRole('checkbox').first().waitFor();
       expect(await faultsOf(page)).toEqual([]);
     },

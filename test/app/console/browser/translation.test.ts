@@ -161,8 +161,7 @@ describe.skipIf(!hasChromium)('a translation', () => {
     await press('Ask');
     await look('Not allowed.');
     for (const [button, text] of [
-      ['Edit', 'In your time zone.'],
-      ['Edit scopes', 'What would be granted'],
+      ['Edit', 'What the token may do'],
       ['Narrow to what was used', 'Removes'],
       ['Rotate', 'The old value stops working'],
       ['Revoke', 'Programs that use it stop working immediately.'],
@@ -171,6 +170,15 @@ describe.skipIf(!hasChromium)('a translation', () => {
       await look(text);
       await press('Cancel');
     }
+    await press('Edit');
+    await page.getByRole('dialog').locator('details.card > summary').first().click();
+    await look('What would be granted');
+    await press('Cancel');
+    await page
+      .locator('summary')
+      .filter({ hasText: greek('Details') })
+      .click();
+    await look('Version');
     const [token] = (await tokens.list({ account: USERNAME, name: 'Α' })).tokens;
     await tokens.patch(USERNAME, token?.id ?? '', { name: 'Ε' });
     await press('Suspend');

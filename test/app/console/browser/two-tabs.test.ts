@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { IssuedToken } from '../../../../src/index.ts';
 import { ScopeCatalog } from '../../../../src/scope/index.ts';
 import {
+  editScopes,
   faultsOf,
   hasChromium,
   type Opened,
@@ -68,13 +69,13 @@ describe.skipIf(!hasChromium)('two tabs', () => {
 
   it('that edit the same scopes show which saved changes would be undone', async () => {
     const { page, other, tokens, token } = await shownTwice();
-    for (const tab of [page, other]) await press(tab, 'Edit scopes');
+    for (const tab of [page, other]) await editScopes(tab);
     await page.getByRole('checkbox', { name: /POST.*bills/ }).check();
     await other.getByRole('checkbox', { name: /GET.*bills/ }).uncheck();
-    await press(other, 'Save scopes');
+    await press(other, 'Save');
     await other.getByRole('dialog').waitFor({ state: 'detached' });
 
-    await press(page, 'Save scopes');
+    await press(page, 'Save');
     await conflict(page).getByText('Your change would then make this difference:').waitFor();
     const lists = conflict(page).locator('.scopes');
     expect(await lists.allTextContents()).toEqual([
@@ -129,10 +130,10 @@ describe.skipIf(!hasChromium)('two tabs', () => {
     [
       'the dialog that edits its scopes',
       async (page: Page) => {
-        await press(page, 'Edit scopes');
+        await editScopes(page);
         await page.getByRole('checkbox', { name: /POST.*bills/ }).check();
       },
-      (page: Page) => press(page, 'Save scopes'),
+      (page: Page) => press(page, 'Save'),
     ],
     [
       'the dialog that rotates it',
@@ -144,7 +145,7 @@ describe.skipIf(!hasChromium)('two tabs', () => {
     await prepare(page);
     await press(other, 'Revoke');
     await press(other, 'Revoke token');
-    await other.getByText('No tokens yet').waitFor();
+    await other.getByText('No active or suspended tokens').waitFor();
 
     await act(page);
     const dialog = page.getByRole('dialog', { name: 'This token was revoked' });

@@ -2,6 +2,7 @@ import { useRef, useState } from 'preact/hooks';
 import { useConsole } from '../context.ts';
 import { TEXTS } from '../texts.ts';
 import { Button } from './button.tsx';
+import { Icon } from './icon.tsx';
 
 export interface CopyButtonProps {
   readonly text: string;
@@ -24,6 +25,7 @@ export function CopyButton({ text, label, kind = 'plain', onCopied }: CopyButton
   return (
     <span ref={place}>
       <Button kind={kind} onClick={copy} {...(label !== undefined && !isCopied && { label })}>
+        <Icon name={isCopied ? 'check' : 'copy'} />
         {isCopied ? TEXTS.actions.copied : TEXTS.actions.copy}
       </Button>
     </span>

@@ -1,6 +1,7 @@
 /** The icons, one for each kind of thing: lines on a field of 16 by 16. */
 const PATHS = {
   alert: 'M8 2 14.5 13.5h-13ZM8 6.5v3M8 11.5v.01',
+  branch: 'M4.5 2.5v11M4.5 5.5c0 3 7 2 7 5.5M11.5 11v2.5',
   check: 'M3 8.5 6.5 12 13 4.5',
   clock: 'M8 1.75a6.25 6.25 0 1 0 0 12.5 6.25 6.25 0 0 0 0-12.5ZM8 4.5V8l2.5 1.5',
   copy: 'M5.5 5.5h8v8h-8ZM10.5 5.5v-3h-8v8h3',
