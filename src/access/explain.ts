@@ -14,16 +14,20 @@ export function explainNeed(
   const answer = set.explain(need, catalog);
   if (!('needed' in answer)) return explainAmbiguous(answer.reason);
   const { known } = answer;
-  const needed = safeTextOf(answer.needed, holdsValue);
+  const summary = catalog?.words?.(answer.needed)?.summary;
+  const about = {
+    needed: safeTextOf(answer.needed, holdsValue),
+    ...(summary !== undefined && { summary }),
+  };
   if (answer.allowed) {
     const grantedBy = answer.by.toString();
-    return Object.freeze({ allowed: true, grantedBy, needed, known, suggestions: [] });
+    return Object.freeze({ allowed: true, grantedBy, ...about, known, suggestions: [] });
   }
   const { nearest, smallest, suggestions } = answer;
   return Object.freeze({
     allowed: false,
     reason: 'insufficient_scope',
-    needed,
+    ...about,
     ...(nearest && { nearest: { scope: nearest.scope.toString(), failed: nearest.failed } }),
     smallest: safeTextOf(smallest, holdsValue),
     known,

@@ -323,6 +323,7 @@ const explanation = once(() =>
     needed: text(
       'The scope in question: that of the catalog for this request, otherwise its own. Empty for a request that servers could read differently.',
     ),
+    summary: z.exactOptional(text('What the catalog calls the needed scope, in one line.')),
     known: yesOrNo('Whether the catalog has the requested operation.'),
     suggestions: scopes({ description: 'If it is not known: the most similar known scopes.' }),
     reason: z.exactOptional(

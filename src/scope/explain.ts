@@ -28,6 +28,8 @@ export interface KnownScopes {
   knows(scope: Scope): boolean;
   /** The entries most like a text, the best first. */
   suggest(text: string): string[];
+  /** What people call an entry. */
+  words?(scope: Scope): { readonly summary?: string | undefined } | undefined;
 }
 
 /** The result of `ScopeSet.explain`. */

@@ -316,6 +316,8 @@ export interface Explanation {
    * ambiguous request.
    */
   readonly needed: string;
+  /** What the catalog calls it, in one line. Absent if the catalog has no words for it. */
+  readonly summary?: string;
   /** The nearest held scope, and the part of it that does not match. */
   readonly nearest?: {
     readonly scope: string;

@@ -91,7 +91,13 @@ export interface ReviewedToken {
   readonly counts: { readonly usage: UsageRecord | undefined; readonly since: number } | undefined;
   /** Absent without a catalog. */
   readonly coverage:
-    | { readonly lost: readonly string[]; readonly covered: number; readonly entries: number }
+    | {
+        readonly lost: readonly string[];
+        readonly covered: number;
+        readonly entries: number;
+        /** What the catalog calls a scope. */
+        readonly summaryOf: (scope: string) => string | undefined;
+      }
     | undefined;
 }
 
@@ -107,7 +113,8 @@ const SUSPENDED_MS = 90 * DAY_MS;
 
 /** Reviews one live token. The findings come in the order of {@link TokenFinding}. */
 export function findingsOn(reviewed: ReviewedToken, ages: ReviewAges, now: number): TokenFinding[] {
-  const { record, token } = reviewed;
+  const { record, token, coverage } = reviewed;
+  const summaryOf = coverage?.summaryOf ?? (() => undefined);
   const found =
     record.suspendedAt === undefined
       ? [
@@ -123,7 +130,7 @@ export function findingsOn(reviewed: ReviewedToken, ages: ReviewAges, now: numbe
       ...each,
       token,
       scopes: Object.freeze(each.scopes ?? token.scopes),
-      message: messageOf(each, token, now),
+      message: messageOf(each, { token, now, summaryOf }),
     } as TokenFinding),
   );
 }
@@ -210,7 +217,18 @@ const REASONS: Readonly<Record<BroadReason, string>> = {
 };
 
 /** The sentence of a finding. */
-function messageOf(found: Found, { scopes, expiresAt }: Token, now: number): string {
+function messageOf(
+  found: Found,
+  {
+    token: { scopes, expiresAt },
+    now,
+    summaryOf,
+  }: {
+    readonly token: Token;
+    readonly now: number;
+    readonly summaryOf: (scope: string) => string | undefined;
+  },
+): string {
   switch (found.code) {
     case 'unused':
       return `was last used ${ago(found.lastUsedAt, now)}; revoke it if nobody needs it`;
@@ -224,7 +242,7 @@ function messageOf(found: Found, { scopes, expiresAt }: Token, now: number): str
       return `${reasons}${share}; replace its scopes by those that it needs`;
     }
     case 'excess':
-      return `does not use ${found.scopes?.length} of its ${scopes.length} scopes; remove them with removeScopes`;
+      return `does not use ${found.scopes?.length} of its ${scopes.length} scopes${named(found.scopes, summaryOf)}; remove them with removeScopes`;
     case 'expiring':
       return `expires on ${dayOf(expiresAt)} and is in use; extend it, or tell its owner`;
     case 'stale_secret':
@@ -234,6 +252,20 @@ function messageOf(found: Found, { scopes, expiresAt }: Token, now: number): str
     case 'suspended':
       return `has been suspended since ${dayOf(found.suspendedAt)}; resume or revoke it`;
   }
+}
+
+/** Scopes that a message names; more are counted. */
+const MAX_NAMED = 3;
+
+/** The scopes in words, if the catalog has any. */
+function named(
+  scopes: readonly string[] = [],
+  summaryOf: (scope: string) => string | undefined,
+): string {
+  const shown = scopes.slice(0, MAX_NAMED);
+  if (!shown.some(summaryOf)) return '';
+  const more = scopes.length > MAX_NAMED ? ` and ${scopes.length - MAX_NAMED} more` : '';
+  return ` (${shown.map((scope) => summaryOf(scope) ?? scope).join(', ')}${more})`;
 }
 
 function ago(time: Date, now: number): string {

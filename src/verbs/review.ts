@@ -179,6 +179,8 @@ interface Coverage {
   readonly covered: number;
   /** How many entries the catalog has. */
   readonly entries: number;
+  /** What the catalog calls a scope. */
+  readonly summaryOf: (scope: string) => string | undefined;
 }
 
 /** Compares the scopes of many tokens with one catalog. Each set is compared once. */
@@ -206,8 +208,23 @@ class CatalogCoverage {
     });
     await inTurns(count);
     const lost = await lostScopes(this.#catalog, held.toArray());
-    const coverage = { lost, covered: covered.size, entries: this.#size };
+    const coverage = {
+      lost,
+      covered: covered.size,
+      entries: this.#size,
+      summaryOf: (scope: string) => this.#summaryOf(scope),
+    };
     this.#known.set(held, coverage);
     return coverage;
+  }
+
+  /** Of a catalog that a host implements, there may be none, or it may fail. */
+  #summaryOf(scope: string): string | undefined {
+    const { words }: Partial<ScopeCatalog> = this.#catalog;
+    try {
+      return words?.call(this.#catalog, scope)?.summary;
+    } catch {
+      return undefined;
+    }
   }
 }

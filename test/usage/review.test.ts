@@ -100,6 +100,30 @@ describe('review', () => {
     expect(await codesOf(tokens, { account: 'half' })).toEqual([]);
   });
 
+  it('names unused scopes by their summaries, if the catalog has any', async () => {
+    const paths = ['a', 'b', 'c', 'd', 'e', 'f'];
+    const worded = (path: string) => ({
+      scope: `GET:shop.example/${path}$`,
+      summary: `List ${path}`,
+    });
+    const messageIn = async (entries: Parameters<typeof ScopeCatalog.from>[0]) => {
+      const catalog = ScopeCatalog.from(entries);
+      const { tokens, clock } = setUp({ catalog, usage: true });
+      const token = await tokens.issue({ account: 'acme', scopes: catalog.toArray() });
+      clock.advance(91 * DAY);
+      await verifyTimes({ tokens, token }, 1, token.scopes[0]);
+      const found = await findingsOf(tokens);
+      return found.find(({ code }) => code === 'excess')?.message;
+    };
+
+    expect(await messageIn(paths.map(worded))).toBe(
+      'does not use 5 of its 6 scopes (List b, List c, List d and 2 more); remove them with removeScopes',
+    );
+    expect(await messageIn(paths.map((path) => worded(path).scope))).toBe(
+      'does not use 5 of its 6 scopes; remove them with removeScopes',
+    );
+  });
+
   it.each<[string, boolean]>([
     ['*:shop.example/orders', true],
     ['GET:shop.example/*', true],
@@ -205,7 +229,7 @@ describe('review', () => {
       if (isClosed && account === 'closed') throw new Error('no such account');
       return ScopeCatalog.from(isClosed ? entries.slice(1) : entries);
     };
-    const { tokens, clock } = setUp({ catalog });
+    const { tokens, clock } = setUp({ catalog, usage: true });
     for (const account of ['closed', 'open']) await tokens.issue({ account, scopes: [SCOPE] });
     isClosed = true;
     clock.advance(181 * DAY);

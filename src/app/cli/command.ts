@@ -118,7 +118,7 @@ interface Definition<F extends Flags> {
   readonly example: Example;
   run(
     operands: readonly string[],
-    flags: Given<F>,
+    flags: Given<F> & { readonly json?: boolean },
     print: PrintPart,
   ): Promise<Outcome | Ending | undefined>;
 }

@@ -8,6 +8,7 @@ import { onTestFinished, vi } from 'vitest';
 import type { Command, Part } from '../../../src/app/cli/command.ts';
 import { CATALOG_COMMANDS } from '../../../src/app/cli/commands/catalog.ts';
 import { LIST_COMMANDS } from '../../../src/app/cli/commands/catalog-lists.ts';
+import { CATALOG_TEST } from '../../../src/app/cli/commands/catalog-test.ts';
 import { WORD_COMMANDS } from '../../../src/app/cli/commands/catalog-words.ts';
 import { COMMANDS as EVERY_COMMAND } from '../../../src/app/cli/commands/index.ts';
 import { SERVE } from '../../../src/app/cli/commands/serve.ts';
@@ -146,6 +147,7 @@ export const COMMANDS: readonly Command[] = [
   ...CATALOG_COMMANDS,
   ...WORD_COMMANDS,
   ...LIST_COMMANDS,
+  CATALOG_TEST,
 ];
 
 /** All commands except serve, which runs until it is stopped. */

@@ -14,6 +14,7 @@ import type {
   WireAdvice,
   WireExplanation,
   WireFinding,
+  WirePermission,
   WireToken,
   WireUsage,
 } from '../../../http/wire.ts';
@@ -30,7 +31,7 @@ import type {
   RotateOptions,
 } from '../../../index.ts';
 import type { ScopeDiff, ScopeRequest } from '../../../scope/index.ts';
-import { usageError } from '../../terminal/errors.ts';
+import { CliError, usageError } from '../../terminal/errors.ts';
 
 /** A token that a command asks for. */
 export type NewToken = Omit<IssueInput, 'account'> & DeriveInput;
@@ -165,6 +166,16 @@ export class TokenClient {
 
   async explain(operand: string, body: WrittenNeed): Promise<WireExplanation> {
     return (await this.#about('POST /token/{token}/explain', operand, { body })).data;
+  }
+
+  /** The permissions of the catalog, for words beside scopes; none if they cannot be known. */
+  async permissions(): Promise<readonly WirePermission[]> {
+    try {
+      return (await this.choices()).permissions ?? [];
+    } catch (error) {
+      if (error instanceof CliError) return [];
+      throw error;
+    }
   }
 
   /** What the account may choose from: with a catalog, its permissions, and the presets. */

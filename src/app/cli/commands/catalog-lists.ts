@@ -53,7 +53,7 @@ one entry, and {} in a scope does not match a segment that the entry names: if t
 as well as /orders/{}, an export needs a scope that names it. You also see the entry of the request, or, if there is
 none, the most similar entries.`,
     flags: { catalog: CATALOG_FLAG, granularity: GRANULARITY_FLAG, 'root-name': ROOT_NAME_FLAG },
-    json: '{ allowed, by?, reason?, needed?, smallest?, nearest?: { scope, failed }, known?, suggestions? }; needed is the entry of the catalog, known is whether there is one (true without a catalog), failed is method, domain or path, reason is a code such as not_covered',
+    json: '{ allowed, by?, reason?, needed?, summary?, smallest?, nearest?: { scope, failed }, known?, suggestions? }; needed is the entry of the catalog, summary what the catalog calls it, known is whether there is one (true without a catalog), failed is method, domain or path, reason is a code such as not_covered',
     exits: { 0: 'allowed', 1: INPUT_FAULT, 3: 'refused' },
     example: {
       call: "catalog explain 'GET:shop.example/orders' DELETE https://shop.example/orders/7",
@@ -131,13 +131,14 @@ function explainRequest(
     : [['reason', reasonOf(explanation)] as const, ...missRows(explanation)];
   const title = explanation.allowed ? 'allowed' : 'refused';
   const isKnowable = catalog !== undefined && 'known' in explanation;
+  const summary = isKnowable ? catalog.words(explanation.needed)?.summary : undefined;
   return {
     text: columns([
       [title, describeRequest(request)],
       ...rows,
-      ...(isKnowable ? catalogRows(explanation) : []),
+      ...(isKnowable ? catalogRows(explanation, summary) : []),
     ]),
-    json: explanation,
+    json: { ...explanation, ...(summary !== undefined && { summary }) },
     isNegative: !explanation.allowed,
   };
 }
@@ -170,9 +171,13 @@ function missOf({ scope, failed }: NearMiss, smallest: Scope): string {
     : `its ${failed} does not match`;
 }
 
-function catalogRows(explanation: Extract<ScopeExplanation, { readonly known: boolean }>): Row[] {
+function catalogRows(
+  explanation: Extract<ScopeExplanation, { readonly known: boolean }>,
+  summary: string | undefined,
+): Row[] {
   const { known, needed } = explanation;
-  if (known) return [['catalog', `knows it as ${needed}`]];
+  const named = summary === undefined ? '' : ` (${summary})`;
+  if (known) return [['catalog', `knows it as ${needed}${named}`]];
   const suggestions = explanation.allowed ? [] : explanation.suggestions;
   if (suggestions.length === 0) return [['catalog', 'does not know it']];
   return [

@@ -59,7 +59,7 @@ cover several paths, which can only be granted together, and with --skip what wa
       },
       skip: { type: 'boolean', help: 'leave out operations that cannot become a scope' },
     },
-    json: '{ scopes: [scope], deprecated: [scope], merged: [{ scope, operations }], skipped: [text] }; an operation is { file, method, path, operationId?, deprecated }',
+    json: '{ scopes: [scope], deprecated: [scope], merged: [{ scope, operations }], skipped: [text] }; an operation is { file, method, path, operationId?, summary?, tag?, segments?, deprecated }',
     exits: { 0: 'a catalog was made', 1: INPUT_FAULT },
     example: {
       call: 'catalog from-openapi openapi.json',

@@ -13,6 +13,7 @@ const OPERANDS: Readonly<Record<string, Completer>> = {
   LIST: 'files',
   BEFORE: 'files',
   AFTER: 'files',
+  RULES: 'files',
   FOLDER: 'folders',
   SHELL: SHELL.choices,
 };

@@ -2,6 +2,7 @@ import { ACCOUNT_HELP } from '../account/flags.ts';
 import type { Command } from '../command.ts';
 import { CATALOG_COMMANDS, FILE_HELP } from './catalog.ts';
 import { LIST_COMMANDS, LIST_HELP } from './catalog-lists.ts';
+import { CATALOG_TEST } from './catalog-test.ts';
 import { WORD_COMMANDS } from './catalog-words.ts';
 import { completionOf } from './completion.ts';
 import { DOCS } from './docs.ts';
@@ -33,7 +34,7 @@ export const NOUNS: ReadonlyMap<string, Noun> = new Map([
     {
       title: 'Catalogs: the scopes that exist',
       about: `${FILE_HELP}\n\n${LIST_HELP}`,
-      commands: [...CATALOG_COMMANDS, ...WORD_COMMANDS, ...LIST_COMMANDS],
+      commands: [...CATALOG_COMMANDS, ...WORD_COMMANDS, ...LIST_COMMANDS, CATALOG_TEST],
     },
   ],
   ['keys', { title: 'Keys of a service', about: KEYS_HELP, commands: KEYS_COMMANDS }],

@@ -1,6 +1,7 @@
 import type { WireAdvice, WireExplanation, WireToken, WireUsage } from '../../../http/wire.ts';
 import { OTHER_SCOPES } from '../../../ports/usage-store.ts';
-import type { ScopeDiff } from '../../../scope/index.ts';
+import { describeScopes, type ScopeDescription } from '../../../scope/describe.ts';
+import { type ScopeDiff, ScopeError } from '../../../scope/index.ts';
 import { count } from '../../../text/wording.ts';
 import { systemClock } from '../../../time/clock.ts';
 import { relativeFormats, relativeTime } from '../../../time/relative.ts';
@@ -35,8 +36,29 @@ export function notingExpansion(
 const EXPANDED =
   'the wildcards were expanded: endpoints that are added to the catalog later are not included';
 
-export function shownOutcome(token: WireToken): Outcome {
-  return { text: columns(rowsOf(token)), json: token };
+export function shownOutcome(token: WireToken, inWords: Describe = () => undefined): Outcome {
+  return { text: columns(rowsOf(token, inWords(token.scopes))), json: token };
+}
+
+/** What scopes allow, in the permissions of a catalog; `undefined` if that is not known. */
+export type Describe = (scopes: readonly string[]) => ScopeDescription | undefined;
+
+/** Describes scopes to people. With `--json`, and without permissions, nothing is described. */
+export async function describerOf(
+  client: TokenClient,
+  { json = false }: { readonly json?: boolean },
+): Promise<Describe> {
+  const known = json ? [] : await client.permissions();
+  if (known.length === 0) return () => undefined;
+  return (scopes) => {
+    try {
+      return describeScopes(scopes, { permissions: () => known });
+    } catch (error) {
+      // A service may send what is no scope.
+      if (error instanceof ScopeError) return undefined;
+      throw error;
+    }
+  };
 }
 
 export function usageOutcome(usage: WireUsage): Outcome {
@@ -93,16 +115,23 @@ export function revokedOutcome(revoked: number, { name }: TokenClient): Outcome 
   return { text: `revoked ${count(revoked, 'token')} of ${name}`, json: { revoked } };
 }
 
-export function listedOutcome({ tokens, isWhole }: Listing, { name }: TokenClient): Outcome {
+export function listedOutcome(
+  { tokens, isWhole }: Listing,
+  { name }: TokenClient,
+  inWords: Describe = () => undefined,
+): Outcome {
   const counted = `${count(tokens.length, 'token')} of ${name}`;
   return {
-    text: drawList(tokens),
+    text: drawList(tokens, inWords),
     json: { tokens, isWhole },
     notes: isWhole ? counted : `${counted}; there are more: --all lists them`,
   };
 }
 
-function rowsOf(token: WireToken): (readonly [label: string, text: string])[] {
+function rowsOf(
+  token: WireToken,
+  may?: ScopeDescription,
+): (readonly [label: string, text: string])[] {
   const { id, masked, name, state, pending, parent, descendants, scopes, metadata, limits } = token;
   const list = (label: string, lines: readonly string[]) => labeled(label, lines.map(printable));
   return [
@@ -120,6 +149,7 @@ function rowsOf(token: WireToken): (readonly [label: string, text: string])[] {
             `${descendants} live, which outlive the rotation (--end-derived ends them)`,
           ] as const,
         ]),
+    ...(may === undefined ? [] : [['may', printable(may.text)] as const]),
     ...list('scopes', scopes),
     ...(metadata === undefined ? [] : list('metadata', wrap(JSON.stringify(metadata)))),
     ...(limits === undefined ? [] : list('limits', limitLines(limits))),
@@ -137,20 +167,22 @@ function useRows({ uses, lastUsed }: WireToken): (readonly [label: string, text:
 }
 
 /** Draws a list of tokens, with the column that may be long at the end. */
-function drawList(tokens: readonly WireToken[]): string {
+function drawList(tokens: readonly WireToken[], inWords: Describe): string {
   if (tokens.length === 0) return '';
   const hasStates = tokens.some(({ state }) => state !== 'active');
   const hasNames = tokens.some(({ name }) => name !== undefined);
   const hasUses = tokens.some(({ lastUsed }) => lastUsed !== undefined);
   const rows = tokens.map(({ id, state, expire, lastUsed, name = '', scopes }) => {
     const more = scopes.length > 1 ? ` and ${scopes.length - 1} more` : '';
+    const may = inWords(scopes);
+    const isNamed = may !== undefined && may.permissions.length > 0;
     return [
       printable(id),
       ...(hasStates ? [printable(state)] : []),
       listedTime(expire),
       ...(hasUses ? [listedUse(lastUsed)] : []),
       ...(hasNames ? [shorten(printable(name))] : []),
-      printable(`${scopes[0]}${more}`),
+      printable(isNamed ? may.text : `${scopes[0]}${more}`),
     ];
   });
   const titles = [
@@ -224,6 +256,7 @@ const VALUE_FAULTS: Readonly<Record<string, string>> = {
 
 export function explanationOutcome(explanation: WireExplanation, need: WrittenNeed): Outcome {
   const { allowed, reason, grantedBy, nearest, needed, smallest, known, suggestions } = explanation;
+  const { summary } = explanation;
   const rows = [
     [allowed ? 'allowed' : 'refused', describeNeed(need)],
     ...(reason === undefined ? [] : [['reason', `${reason}: ${reasonInWords(reason)}`] as const]),
@@ -232,6 +265,7 @@ export function explanationOutcome(explanation: WireExplanation, need: WrittenNe
       ? []
       : [['nearest', `${nearest.scope}, but its ${nearest.failed} does not match`] as const]),
     ...(smallest === undefined ? [] : [['enough', smallest] as const]),
+    ...(summary === undefined ? [] : [['endpoint', `${needed} (${summary})`] as const]),
     // What an ambiguous request needs cannot be told, nor whether a catalog knows it.
     ...(known || suggestions.length > 0 || reason === undefined || needed === ''
       ? []
@@ -250,7 +284,8 @@ export function explanationOutcome(explanation: WireExplanation, need: WrittenNe
   };
 }
 
-function reasonInWords(reason: string): string {
+/** Explains why a token does not allow something. */
+export function reasonInWords(reason: string): string {
   const ambiguous: Readonly<Record<string, string>> = REQUEST_REASONS;
   return VERDICT_REASONS[reason] ?? ambiguous[reason] ?? 'the request is ambiguous';
 }

@@ -51,6 +51,7 @@ import {
 import { withLimits } from './token-limits.ts';
 import {
   adviceOutcome,
+  describerOf,
   explanationOutcome,
   listedOutcome,
   madeOutcome,
@@ -141,7 +142,7 @@ ${ACCOUNT_HELP}`,
     },
     'root-name': ROOT_NAME_FLAG,
   },
-  json: '{ allowed, reason?, grantedBy?, needed, nearest?: { scope, failed }, smallest?, known, suggestions }; known is whether the catalog knows it (true without a catalog), failed is method, domain or path',
+  json: '{ allowed, reason?, grantedBy?, needed, summary?, nearest?: { scope, failed }, smallest?, known, suggestions }; known is whether the catalog knows it (true without a catalog), failed is method, domain or path',
   exits: { 0: 'allowed', 1: CLIENT_FAULT, 3: `refused, or ${ABSENT}` },
   example: {
     call: 'token explain 7f3kQwB2mN8xR4tY6uZ1aC DELETE https://shop.example/orders/7 --account ada',
@@ -176,6 +177,9 @@ const SHOWN_JSON = `${TOKEN_JSON}. Here token is the id, never the value, as wit
 
 const USED_JSON =
   'Where uses are recorded, it has also uses and lastUsed, which is null for a token that was never used';
+
+const WORDS_HELP = `With a store, the catalog gives the words:
+${ROUTE_HELP}`;
 
 const EXAMPLE_ROWS = `id       7f3kQwB2mN8xR4tY6uZ1aC
 value    tw_1k17f3kQw…
@@ -239,12 +243,15 @@ version  1`,
   command({
     name: 'token list',
     summary: 'lists tokens of an account',
-    about: `Listing grants nothing, so there is neither --catalog nor --patterns. --scope may still contain
-wildcards. On a terminal, times are shown as distances from now. A pipe, a file and --json get them exactly.
+    about: `Listing grants nothing, so there is no --patterns. --scope may still contain wildcards. If the catalog has
+permissions that a token holds, the list names them instead of its scopes. On a terminal, times are shown as distances from now. A pipe, a file and --json get them exactly.
 
-${ACCOUNT_HELP}`,
+${ACCOUNT_HELP}
+
+${WORDS_HELP}`,
     flags: {
       ...ACCOUNT_FLAGS,
+      ...ROUTE_FLAGS,
       scope: { type: 'string', value: 'SCOPE', help: 'only tokens whose scopes match this one' },
       match: {
         type: 'string',
@@ -316,17 +323,28 @@ ${ACCOUNT_HELP}`,
         sort: readFlag(SORT, 'sort', flags.sort),
         limit: readLimit(flags),
       };
-      const list = async (client: TokenClient) => listedOutcome(await client.list(filter), client);
-      return withClient(flags, list, { showsUse: true });
+      const list = async (client: TokenClient) => {
+        const listing = await client.list(filter);
+        return listedOutcome(listing, client, await describerOf(client, flags));
+      };
+      return withClient(flags, list, { showsUse: true, ...wordsFor(flags) });
     },
   }),
   command({
     name: 'token get',
     operands: ['ID'],
     summary: 'shows one token without its value',
-    about: `It shows an expired token, too. ${ID_HELP}\n\n${ACCOUNT_HELP}`,
+    about: `It shows an expired token, too. If the catalog has permissions, a line says what the token may do in
+their words.
+
+${ID_HELP}
+
+${ACCOUNT_HELP}
+
+${WORDS_HELP}`,
     flags: {
       ...ACCOUNT_FLAGS,
+      ...ROUTE_FLAGS,
       state: {
         type: 'string',
         value: 'STATE',
@@ -344,9 +362,11 @@ version  1`,
     async run([operand = ''], flags) {
       const id = await readIdOperand(operand);
       const options = { state: readFlag(STATE, 'state', flags.state) };
-      return withToken(flags, (client) => client.get(id, options), shownOutcome, {
-        showsUse: true,
-      });
+      const get = async (client: TokenClient) => {
+        const token = await client.get(id, options);
+        return shownOutcome(token, await describerOf(client, flags));
+      };
+      return withToken(flags, get, (outcome) => outcome, { showsUse: true, ...wordsFor(flags) });
     },
   }),
   command({
@@ -471,7 +491,7 @@ dry run: nothing was changed`,
       const use = isGranting ? ({ catalogFor: 'granting' } as const) : {};
       const patchIn = (client: TokenClient) => withLimits(client, [id, change, options], flags);
       const asked = [...(change.scopes ?? []), ...(change.addScopes ?? [])];
-      const describe = notingExpansion(asked, shownOutcome);
+      const describe = notingExpansion(asked, (token) => shownOutcome(token));
       return flags['dry-run'] === true
         ? withToken(flags, async (c) => c.tryPatch(...(await patchIn(c))), triedOutcome, use)
         : withToken(flags, async (c) => c.patch(...(await patchIn(c))), describe, use);
@@ -598,7 +618,11 @@ version  2`,
       }
       const id = await readIdOperand(operand);
       return flags.cancel === true
-        ? withToken(flags, (client) => client.cancelRotation(id, { ifVersion }), shownOutcome)
+        ? withToken(
+            flags,
+            (client) => client.cancelRotation(id, { ifVersion }),
+            (token) => shownOutcome(token),
+          )
         : withToken(
             flags,
             (client) =>
@@ -665,6 +689,11 @@ enough   GET:shop.example/bills$`,
   TOKEN_DERIVE,
 ];
 
+/** A catalog that only names things is not read for programs. */
+function wordsFor({ json = false }: { readonly json?: boolean }): ClientUse {
+  return json ? {} : { catalogFor: 'naming' };
+}
+
 function readLimit({ limit, all }: { readonly limit?: string; readonly all?: boolean }): number {
   if (all !== true) return readFlag(LIMIT, 'limit', limit) ?? DEFAULT_LISTED;
   if (limit === undefined) return Number.POSITIVE_INFINITY;
@@ -698,7 +727,11 @@ function suspension({ name, summary, about, done, suspended }: Suspension): Comm
     async run([operand = ''], flags) {
       const id = await readIdOperand(operand);
       const options = { ifVersion: readFlag(VERSION, 'if-version', flags['if-version']) };
-      return withToken(flags, (client) => client.patch(id, { suspended }, options), shownOutcome);
+      return withToken(
+        flags,
+        (client) => client.patch(id, { suspended }, options),
+        (token) => shownOutcome(token),
+      );
     },
   });
 }
