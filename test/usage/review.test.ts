@@ -229,7 +229,7 @@ describe('review', () => {
       if (isClosed && account === 'closed') throw new Error('no such account');
       return ScopeCatalog.from(isClosed ? entries.slice(1) : entries);
     };
-    const { tokens, clock } = setUp({ catalog, usage: true });
+    const { tokens, clock } = setUp({ catalog });
     for (const account of ['closed', 'open']) await tokens.issue({ account, scopes: [SCOPE] });
     isClosed = true;
     clock.advance(181 * DAY);
