@@ -44,6 +44,7 @@ export const sidebar: Items = [
       item('Koa, Next.js, node:http', '/guides/others'),
       item('Serverless and edge', '/guides/serverless'),
       item('From your OpenAPI document to tokens', '/guides/from-openapi'),
+      item('Permissions for your users', '/guides/permissions'),
       item('The console', '/guides/console'),
       item('Choose a store', '/guides/choose-a-store'),
       item('Transactions, and your ORM', '/guides/transactions'),

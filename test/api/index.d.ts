@@ -43,6 +43,7 @@ export interface Explanation {
   readonly reason?: RefusalReason | RequestReason;
   readonly grantedBy?: string;
   readonly needed: string;
+  readonly summary?: string;
   readonly nearest?: {
     readonly scope: string;
     readonly failed: 'method' | 'domain' | 'path';

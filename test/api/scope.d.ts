@@ -280,6 +280,9 @@ interface KnownScopes {
   attribute(request: ReadRequest): Scope | undefined;
   knows(scope: Scope): boolean;
   suggest(text: string): string[];
+  words?(scope: Scope): {
+    readonly summary?: string | undefined;
+  } | undefined;
 }
 
 type Long = `${Some}/${Some}/${Some}/${Some}/${string}`;
