@@ -1,7 +1,7 @@
-import type { ComponentChildren } from 'preact';
 import type { ShownToken } from './api.ts';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
+import { Empty } from './controls/empty.tsx';
 import { Icon } from './controls/icon.tsx';
 import { LoadedPart } from './controls/screen.tsx';
 import { activeFilters, type FilterName, type ListFilters, NO_FILTERS } from './list-filters.ts';
@@ -16,7 +16,7 @@ export function EmptyList({ filters, onFilter }: TokenFiltersProps) {
   const active = activeFilters(filters);
   if (active.length === 0) return <NoLiveTokens onShowAll={() => onFilter({ state: 'all' })} />;
   return (
-    <Empty title={TEXTS.list.noMatchTitle}>
+    <Empty icon="key" title={TEXTS.list.noMatchTitle}>
       <p>{TEXTS.list.noMatch({ count: active.length })}</p>
       <ul class="chips">
         {active.map((name) => (
@@ -36,14 +36,14 @@ export function EmptyList({ filters, onFilter }: TokenFiltersProps) {
 }
 
 function filterText(filters: ListFilters, name: FilterName): string {
-  const { filter, unused, search, state, scope, host } = TEXTS.list;
+  const { filter, unused, name: label, state, scope, host } = TEXTS.list;
   switch (name) {
     case 'unused':
       return unused;
     case 'state':
       return filter({ label: state, value: stateChoices()[filters.state] });
     case 'name':
-      return filter({ label: search, value: filters.name });
+      return filter({ label, value: filters.name });
     case 'scope':
       return filter({ label: scope, value: filters.scope });
     case 'domain':
@@ -83,7 +83,7 @@ function NoLiveTokens({ onShowAll }: { readonly onShowAll: () => void }) {
 
 function NoTokens() {
   return (
-    <Empty title={TEXTS.list.emptyTitle}>
+    <Empty icon="key" title={TEXTS.list.emptyTitle}>
       <p>{TEXTS.list.empty}</p>
       <NewTokenLink />
     </Empty>
@@ -98,7 +98,7 @@ interface NoLiveProps {
 function NoLive({ newest, onShowAll }: NoLiveProps) {
   const texts: Readonly<Record<string, typeof TEXTS.list.noLive.expired>> = TEXTS.list.noLive;
   return (
-    <Empty title={TEXTS.list.noLiveTitle}>
+    <Empty icon="key" title={TEXTS.list.noLiveTitle}>
       <p>{texts[newest.state]?.({ name: nameOf(newest) })}</p>
       <div class="actions">
         <Button onClick={onShowAll}>{TEXTS.list.showAll}</Button>
@@ -114,18 +114,5 @@ export function NewTokenLink() {
       <Icon name="plus" />
       {TEXTS.list.new}
     </a>
-  );
-}
-
-/** A card in place of a list. */
-export function Empty(props: { readonly title: string; readonly children: ComponentChildren }) {
-  return (
-    <div class="empty card">
-      <span class="empty-mark">
-        <Icon name="key" />
-      </span>
-      <h2>{props.title}</h2>
-      {props.children}
-    </div>
   );
 }

@@ -5,14 +5,15 @@ import { useChange } from './change.tsx';
 import { useConsole } from './context.ts';
 import { FindingBadge } from './controls/badge.tsx';
 import { Button } from './controls/button.tsx';
+import { Empty } from './controls/empty.tsx';
 import { ErrorNotice } from './controls/notice.tsx';
 import { Screen } from './controls/screen.tsx';
 import { type Action, actionsOn, messageOfFinding, readFindings } from './findings.ts';
 import { toApiError } from './loading.ts';
-import { hrefOf } from './router.ts';
 import { nameOf } from './shown-token.ts';
 import { TEXTS } from './texts.ts';
 import { type OpenDialog, TokenDialog } from './token-dialogs.tsx';
+import { TokenLink } from './token-row.tsx';
 import { ValueOnce } from './value-once.tsx';
 import { useSummaries } from './words.tsx';
 
@@ -104,10 +105,9 @@ function useFindings(round: number): Reading {
 
 function AllWell() {
   return (
-    <div class="empty card">
-      <h2>{TEXTS.review.emptyTitle}</h2>
+    <Empty icon="check" title={TEXTS.review.emptyTitle}>
       <p>{TEXTS.review.empty}</p>
-    </div>
+    </Empty>
   );
 }
 
@@ -134,9 +134,7 @@ function FindingRow({ finding, onOpen, onChanged }: FindingRowProps) {
   return (
     <li class="token finding">
       <div class="token-name">
-        <a href={hrefOf({ screen: 'token', id: token.id })} dir="auto">
-          {nameOf(token)}
-        </a>
+        <TokenLink token={token} />
         <FindingBadge code={code} />
       </div>
       <div>

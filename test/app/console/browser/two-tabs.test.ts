@@ -165,7 +165,7 @@ describe.skipIf(!hasChromium)('two tabs', () => {
 
     for (const tab of [page, other]) {
       await press(tab, 'Revoke token');
-      await tab.getByText('No tokens yet').waitFor();
+      await tab.getByText('No active or suspended tokens').waitFor();
     }
 
     expect(await tokens.get('ada', token.id)).toBeUndefined();

@@ -2,17 +2,21 @@ import type { ComponentChildren } from 'preact';
 import type { ApiError } from '../../../../http/client.ts';
 import { TEXTS } from '../texts.ts';
 import { Button } from './button.tsx';
+import { Icon } from './icon.tsx';
 
 export interface NoticeProps {
   readonly kind: 'info' | 'warning' | 'error' | 'success';
   readonly children: ComponentChildren;
 }
 
+const ICONS = { info: 'info', warning: 'alert', error: 'alert', success: 'check' } as const;
+
 /** Something that the person should read. Errors are read out immediately. */
 export function Notice({ kind, children }: NoticeProps) {
   return (
     <div class={`notice ${kind}`} role={kind === 'error' ? 'alert' : undefined}>
-      {children}
+      <Icon name={ICONS[kind]} />
+      <div>{children}</div>
     </div>
   );
 }
