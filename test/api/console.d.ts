@@ -124,10 +124,19 @@ export declare const ENGLISH_TEXTS: {
     ofHost: Phrase<"endpoints" | "host">;
     ofHosts: Plural<"count" | "endpoints">;
     readOnly: string;
+    levels: {
+      read: string;
+      write: string;
+    };
+    permission: Phrase<"name" | "level">;
+    permissions: Plural<"count" | "level">;
+    single: Plural<"count">;
+    wildcards: Plural<"count">;
     none: string;
     everyMethod: string;
     uses: Plural<"count">;
     caption: Phrase<"host">;
+    endpoint: string;
     path: string;
     method: string;
     derivedUses: Plural<"count">;
@@ -139,15 +148,25 @@ export declare const ENGLISH_TEXTS: {
     title: string;
     new: string;
     search: string;
+    searchedValue: string;
     state: string;
+    liveStates: string;
     allStates: string;
     sort: string;
     sorts: {
       created: string;
-      expires: string;
-      used: string;
+      expire: string;
+      lastUsed: string;
       name: string;
     };
+    sortRefused: Phrase<"message">;
+    filters: string;
+    activeFilters: Plural<"count">;
+    scope: string;
+    scopeExample: string;
+    host: string;
+    anyHost: string;
+    unused: string;
     name: string;
     rights: string;
     created: string;
@@ -157,16 +176,27 @@ export declare const ENGLISH_TEXTS: {
     unnamed: string;
     neverUsed: string;
     notRecorded: string;
+    export: string;
+    exporting: Plural<"count">;
+    exported: Plural<"count">;
     emptyTitle: string;
     empty: string;
+    noLiveTitle: string;
+    noLive: {
+      expired: Phrase<"name">;
+      revoked: Phrase<"name">;
+      ancestor_ended: Phrase<"name">;
+    };
+    showAll: string;
     noMatchTitle: string;
-    noMatch: string;
+    noMatch: Plural<"count">;
+    filter: Phrase<"label" | "value">;
+    removeFilter: Phrase<"filter">;
     clearFilters: string;
     more: string;
     loadingMore: string;
     shown: Plural<"count">;
     shownWithMore: Plural<"count">;
-    pending: string;
   };
   newToken: {
     presets: string;
@@ -184,6 +214,7 @@ export declare const ENGLISH_TEXTS: {
       '365d': string;
       default: string;
       date: string;
+      kept: string;
     };
     until: Phrase<"date">;
     date: string;
@@ -319,7 +350,10 @@ export declare const ENGLISH_TEXTS: {
     created: string;
     expires: string;
     parent: string;
+    details: string;
     id: string;
+    copyId: string;
+    copyMasked: string;
     version: string;
     metadata: string;
     limits: string;
@@ -329,7 +363,6 @@ export declare const ENGLISH_TEXTS: {
     seconds: Plural<"count">;
     rights: string;
     narrow: string;
-    editScopes: string;
     edit: string;
     suspend: string;
     resume: string;
@@ -347,14 +380,9 @@ export declare const ENGLISH_TEXTS: {
   };
   edit: {
     title: string;
-    expiryHint: string;
     changes: string;
     noLimit: string;
     done: string;
-  };
-  scopes: {
-    title: string;
-    save: string;
   };
   difference: {
     added: Plural<"count">;
@@ -364,7 +392,13 @@ export declare const ENGLISH_TEXTS: {
   narrow: {
     title: string;
     since: Phrase<"date">;
-    none: string;
+    none: Plural<"count">;
+    early: Phrase<"since" | "begin">;
+    unusedSoFar: Plural<"count">;
+    allUsedSoFar: string;
+    noneUsedSoFar: string;
+    unknownSoFar: string;
+    anyway: Plural<"count">;
     allUnused: string;
     confirm: Plural<"count">;
     done: Plural<"count">;

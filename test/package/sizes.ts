@@ -13,7 +13,7 @@ const KNOWN: Readonly<Record<Entry, number>> = {
   index: 67_857,
   openapi: 20_716,
   http: 62_416,
-  console: 66_726,
+  console: 71_439,
   sqlite: 17_235,
   postgres: 20_678,
   mysql: 19_465,

@@ -111,7 +111,7 @@ describe('migrationSql', () => {
     const sql = migrationSql({ dialect: 'yugabyte' });
     const keys = sql.match(/(?:PRIMARY KEY|ON "\w+") \(.*/g) ?? [];
 
-    expect(keys).toHaveLength(12);
+    expect(keys).toHaveLength(15);
     for (const key of keys) expect(key).toMatch(/\((?:\w+|LEAST\(.*?\)) ASC/);
     expect(sql).not.toContain('fillfactor');
     expect(migrationSql()).not.toContain(' ASC');

@@ -54,7 +54,7 @@ export async function describerOf(
     try {
       return describeScopes(scopes, { permissions: () => known });
     } catch (error) {
-      // A service may send what is no scope.
+      // A service may send what is not a scope.
       if (error instanceof ScopeError) return undefined;
       throw error;
     }
