@@ -72,7 +72,7 @@ interface ScopeWordsProps {
 }
 
 /** What a scope does, if the catalog says so, and the scope. */
-export function ScopeWords({ scope, summaryOf }: ScopeWordsProps) {
+function ScopeWords({ scope, summaryOf }: ScopeWordsProps) {
   const summary = summaryOf(scope);
   return (
     <>

@@ -87,7 +87,7 @@ function SoFar({ usage, intro, ...props }: SoFarProps) {
 }
 
 /** The scopes without a use that can be removed; `undefined` if other uses may have needed any of them. */
-export function unusedIn(
+function unusedIn(
   scopes: readonly string[],
   { uses, scopes: counted, derived }: WireUsage,
 ): ReadonlySet<string> | undefined {

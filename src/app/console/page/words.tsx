@@ -37,7 +37,7 @@ export function useSummaries(): Summaries {
   return known;
 }
 
-export function summariesOf(details: Choices['scopes']): Summaries {
+function summariesOf(details: Choices['scopes']): Summaries {
   const known = new Map<string, string | undefined>();
   const entries: (readonly [Scope, string])[] = [];
   for (const { scope, summary } of details) {
