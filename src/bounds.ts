@@ -15,6 +15,7 @@ export {
   MAX_SCOPES,
   MAX_SUGGESTIONS,
   MAX_TARGET_LENGTH,
+  MAX_WORDS_LENGTH,
   SUGGESTION_BUDGET,
 } from './scope/bounds.ts';
 

@@ -244,6 +244,11 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: 'another batch',
     },
     {
+      what: 'a summary, a tag or another word about an entry of a catalog',
+      limit: '{MAX_WORDS_LENGTH} characters',
+      beyond: 'the rest is dropped',
+    },
+    {
       what: 'the target of a request',
       limit: '{MAX_TARGET_LENGTH:number} characters',
       beyond: '[`ambiguous_request`](../refusals.md), `path_too_long`',
