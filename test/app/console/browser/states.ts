@@ -213,22 +213,31 @@ const LIST: readonly State[] = [
   },
 ];
 
+/** To the form before the page has read what may be chosen, as the list does. */
+const toNewAfresh = async ({ page, url }: Stage) => {
+  await page.goto('about:blank');
+  await page.goto(url);
+  await signIn(page);
+  await page.goto(`${url}#/new`);
+};
+
 const NEW: readonly State[] = [
   { name: 'new', show: toNew },
   {
     name: 'new, loading',
-    show: async ({ page, url }) => {
-      await hold(page, '**/auth/scopes');
-      await page.goto(`${url}#/new`);
-      await page.getByText('Loading…').waitFor();
+    show: async (stage) => {
+      await hold(stage.page, '**/auth/scopes*');
+      await toNewAfresh(stage);
+      await stage.page.getByText('Loading…').waitFor();
     },
   },
   {
     name: 'new, error',
-    show: async ({ page, url }) => {
-      await fail(page, '**/auth/scopes', 503, 'store_unavailable', 'the store does not answer');
-      await page.goto(`${url}#/new`);
-      await page.getByRole('alert').waitFor();
+    show: async (stage) => {
+      const message = 'the store does not answer';
+      await fail(stage.page, '**/auth/scopes*', 503, 'store_unavailable', message);
+      await toNewAfresh(stage);
+      await stage.page.getByRole('alert').waitFor();
     },
   },
   {
