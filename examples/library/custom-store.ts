@@ -18,7 +18,8 @@ export function mapStore(kept = new Map<string, TokenRecord>()): TokenStore {
   });
   const comparedBy = (order?: PageOrder) => (a: Position, b: Position) => {
     const [first, second] = order === 'expire' ? [a, b] : [b, a];
-    return first.at.getTime() - second.at.getTime() || (first.id < second.id ? -1 : 1);
+    const times = first.at.getTime() - second.at.getTime();
+    return times || Number(first.id > second.id) - Number(first.id < second.id);
   };
   const revokeWhere = (at: Date, limit: number, isMeant: (record: TokenRecord) => boolean) => {
     const meant = [...kept.values()].filter((record) => isLive(record) && isMeant(record));
@@ -96,4 +97,4 @@ export function mapStore(kept = new Map<string, TokenRecord>()): TokenStore {
 }
 
 for (const promise of storeContract) await promise.run(() => mapStore());
-console.log(`${storeContract.length} promises kept`); // 110 promises kept
+console.log(`${storeContract.length} promises kept`); // 115 promises kept
