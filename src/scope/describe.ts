@@ -57,7 +57,8 @@ export function describeScopes(
     return [{ tag, domain, name, level: level.length > read.length ? 'write' : 'read' }];
   });
   const single = [...rest];
-  return { text: textOf(permissions, single), permissions, single };
+  const text = lineOf({ permissions, single }, ENGLISH) || 'nothing';
+  return { text, permissions, single };
 }
 
 /** A tag as people write it, such as `Pull requests` for `pull-requests`. */
@@ -71,24 +72,41 @@ export function permissionName(
   return isShared && domain !== undefined ? `${name} (${domain})` : name;
 }
 
-function textOf(permissions: readonly HeldPermission[], single: readonly string[]): string {
-  const wild = single.filter((scope) => scope.includes('*'));
-  const named = (list: readonly string[], unit: string) =>
-    list.length > MAX_NAMED ? [counted(list.length, unit)] : list;
+/** How a language says what scopes allow. */
+export interface DescriptionPhrases {
+  readonly permission: (held: HeldPermission) => string;
+  readonly permissions: (count: number, level: HeldPermission['level']) => string;
+  readonly wildcards: (count: number) => string;
+  readonly single: (count: number) => string;
+}
+
+const ENGLISH: DescriptionPhrases = {
+  permission: ({ name, level }) => `${name}: ${level}`,
+  permissions: (count, level) => `${counted(count, 'permission')}: ${level}`,
+  wildcards: (count) => counted(count, 'wildcard'),
+  single: (count) => counted(count, 'single endpoint'),
+};
+
+/** Says in one line what is held: permissions, wildcards and single endpoints. Empty for nothing. */
+export function lineOf(
+  { permissions, single }: Pick<ScopeDescription, 'permissions' | 'single'>,
+  phrases: DescriptionPhrases,
+): string {
   const levels =
-    permissions.length > MAX_NAMED
-      ? (['read', 'write'] as const).flatMap((level) => {
-          const count = permissions.filter((one) => one.level === level).length;
-          return count === 0 ? [] : `${counted(count, 'permission')}: ${level}`;
-        })
-      : permissions.map(({ name, level }) => `${name}: ${level}`);
+    permissions.length <= MAX_NAMED
+      ? permissions.map(phrases.permission)
+      : (['read', 'write'] as const).flatMap((level) => {
+          const { length } = permissions.filter((one) => one.level === level);
+          return length === 0 ? [] : phrases.permissions(length, level);
+        });
+  const wild = single.filter((scope) => scope.includes('*'));
   const endpoints = single.length - wild.length;
   const parts = [
     ...levels,
-    ...named(wild, 'wildcard'),
-    ...(endpoints === 0 ? [] : [counted(endpoints, 'single endpoint')]),
+    ...(wild.length > MAX_NAMED ? [phrases.wildcards(wild.length)] : wild),
+    ...(endpoints === 0 ? [] : [phrases.single(endpoints)]),
   ];
-  return parts.join(' · ') || 'nothing';
+  return parts.join(' · ');
 }
 
 function counted(count: number, unit: string): string {

@@ -117,6 +117,11 @@ export function readPermission({
   };
 }
 
+/** Whether a scope, as a text, belongs to what only reads. */
+export function isForReading(scope: string): boolean {
+  return /^(?:GET|HEAD):/.test(scope);
+}
+
 /** Groups operations by host and tag, in their order. One without a tag is under the first literal of its path. */
 export function resourcesOf(
   operations: Iterable<{
@@ -127,10 +132,10 @@ export function resourcesOf(
 ): Resource[] {
   const groups = new Map<string, Resource & { readonly read: Scope[]; readonly write: Scope[] }>();
   for (const { scope, tag = firstLiteral(scope), description } of operations) {
-    const { method, domain } = scope;
+    const { domain } = scope;
     const make = () => ({ tag, domain, description, read: [], write: [] });
     const { read, write } = getOrMake(groups, `${domain}/${tag}`, make);
-    (method === 'GET' || method === 'HEAD' ? read : write).push(scope);
+    (isForReading(scope.toString()) ? read : write).push(scope);
   }
   return [...groups.values()];
 }

@@ -4,6 +4,7 @@ import { isScopeError } from '../inputs/scope-refusals.ts';
 import type { Preset, ScopeDetails } from '../inputs/types.ts';
 import { getOrMake } from '../scope/collections.ts';
 import { ScopeCatalog } from '../scope/index.ts';
+import { isForReading } from '../scope/words.ts';
 import type { ServiceParts } from './parts.ts';
 
 /** The name of the preset that each catalog has. */
@@ -41,7 +42,7 @@ function detailsOf(catalog: ScopeCatalog, presets: readonly Preset[]): ScopeDeta
   const texts = catalog.toArray();
   // A catalog that a host implements, or that another version of this package made, may have no words.
   const { words, permissions }: Partial<ScopeCatalog> = catalog;
-  const reading = texts.filter((scope) => /^(?:GET|HEAD):/.test(scope));
+  const reading = texts.filter(isForReading);
   const all = presets.some(({ name }) => name.toLowerCase() === READ_ONLY.toLowerCase())
     ? presets
     : [...presets, { name: READ_ONLY, scopes: reading }];

@@ -1,5 +1,5 @@
 import type { WirePermission, WireUsage } from '../../../http/wire.ts';
-import { describeScopes } from '../../../scope/describe.ts';
+import { describeScopes, lineOf } from '../../../scope/describe.ts';
 import { parseScope, type Scope } from '../../../scope/index.ts';
 import type { Question } from './api.ts';
 import { barePathOf, isOpenScope, isReading } from './picker/tree.ts';
@@ -21,9 +21,6 @@ export function summaryOf(scopes: readonly string[]): string {
   return LANGUAGE.lists.format(methods === '' ? [where] : [where, methods]);
 }
 
-/** Permissions and scopes that a line names; more are counted. */
-const MAX_NAMED = 4;
-
 /**
  * What scopes allow, in one line and in words: `Issues: read · 3 single endpoints`. If they hold no
  * permission, their number as {@link summaryOf} says it.
@@ -35,20 +32,12 @@ export function rightsLine(
   const held = describeScopes(scopes, { permissions: () => permissions });
   if (held.permissions.length === 0) return summaryOf(scopes);
   const { levels, permission, permissions: counted, single, wildcards } = TEXTS.rights;
-  const named =
-    held.permissions.length <= MAX_NAMED
-      ? held.permissions.map(({ name, level }) => permission({ name, level: levels[level] }))
-      : (['read', 'write'] as const).flatMap((level) => {
-          const { length } = held.permissions.filter((one) => one.level === level);
-          return length === 0 ? [] : counted({ count: length, level: levels[level] });
-        });
-  const wild = held.single.filter((scope) => scope.includes('*'));
-  const endpoints = held.single.length - wild.length;
-  return [
-    ...named,
-    ...(wild.length > MAX_NAMED ? [wildcards({ count: wild.length })] : wild),
-    ...(endpoints === 0 ? [] : [single({ count: endpoints })]),
-  ].join(' · ');
+  return lineOf(held, {
+    permission: ({ name, level }) => permission({ name, level: levels[level] }),
+    permissions: (count, level) => counted({ count, level: levels[level] }),
+    wildcards: (count) => wildcards({ count }),
+    single: (count) => single({ count }),
+  });
 }
 
 /** Counts each scope once, even if it is listed twice. */
