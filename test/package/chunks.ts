@@ -91,9 +91,13 @@ function withoutComments(code: string): string {
 /** The name of a file of ours in a declaration. */
 const LOCAL = /(["'])\.\/([\w-]+)\.js\1/g;
 
+// Declarations of CommonJS, which ESM can read as well: the package holds each once, and what both
+// formats hand over is one type.
 const declared = new Set<string>(ENTRIES);
 for (const file of declared) {
   const text = read(`${file}.d.ts`);
   for (const [, , other = ''] of text.matchAll(LOCAL)) declared.add(other);
   write(`${file}.d.cts`, text.replace(LOCAL, '$1./$2.cjs$1'));
 }
+for (const file of declared) rmSync(join(DIST, `${file}.d.ts`));
+for (const entry of ENTRIES) write(`${entry}.d.ts`, `export * from './${entry}.cjs';\n`);
