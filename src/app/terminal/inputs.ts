@@ -1,11 +1,14 @@
 import { fstatSync, readFileSync } from 'node:fs';
+import type * as z from 'zod/mini';
 import { isTokenError, redact } from '../../index.ts';
+import { readInput } from '../../inputs/schemas.ts';
 import { likeness } from '../../inputs/scope-hints.ts';
 import type { TokenScopes } from '../../openapi/index.ts';
 import type { ScopeReading } from '../../scope/grammar.ts';
 import { type Scope, ScopeError, safeParseScope } from '../../scope/index.ts';
 import { describeRounded, parseJsonText, roundedNumberIn } from '../../text/json.ts';
 import { jsonFault } from '../../text/json-fault.ts';
+import { isObject } from '../../token/record.ts';
 import { inputError } from './errors.ts';
 
 /** How many faults of a list a message names. */
@@ -88,9 +91,37 @@ export async function asInput<Result>(read: () => Result | Promise<Result>): Pro
   try {
     return await read();
   } catch (error) {
-    const isFault = error instanceof ScopeError || isTokenError(error);
-    throw isFault ? inputError(error.message) : error;
+    throw toInputError(error, '');
   }
+}
+
+/** Reads a part of a file, such as `presets.json: preset 2`, which the error names. */
+export function asPart<Result>(part: string, read: () => Result): Result {
+  try {
+    return read();
+  } catch (error) {
+    throw toInputError(error, `${part}: `);
+  }
+}
+
+function toInputError(error: unknown, place: string): unknown {
+  const isFault = error instanceof ScopeError || isTokenError(error);
+  return isFault ? inputError(`${place}${error.message}`) : error;
+}
+
+/**
+ * Reads an object that is a part of a file.
+ *
+ * @throws {CliError} naming the part and the first member that is wrong
+ */
+export function readPart<Members>(
+  schema: z.ZodMiniType<Members>,
+  given: unknown,
+  part: string,
+  example: string,
+): Members {
+  if (!isObject(given)) throw inputError(`${part} must be an object, such as ${example}`);
+  return asPart(part, () => readInput(schema, given));
 }
 
 /** @throws {CliError} naming the first few members that are not scopes */

@@ -1,3 +1,4 @@
+import * as z from 'zod/mini';
 import { MAX_LIFETIME_SECONDS } from '../../../bounds.ts';
 import {
   generateKey,
@@ -6,14 +7,14 @@ import {
   type Preset,
   TokenService,
 } from '../../../index.ts';
+import { once } from '../../../inputs/once.ts';
+import { strict } from '../../../inputs/schemas.ts';
 import type { ScopeCatalog, ScopeRequest } from '../../../scope/index.ts';
-import { misspelledName } from '../../../scope/nearest.ts';
 import { count } from '../../../text/wording.ts';
-import { isObject } from '../../../token/record.ts';
 import { readCatalog } from '../../server/files/catalog-files.ts';
 import { readPresets } from '../../server/files/preset-file.ts';
 import { CliError, inputError, usageError } from '../../terminal/errors.ts';
-import { parseMembers, quote, readJson } from '../../terminal/inputs.ts';
+import { parseMembers, quote, readJson, readPart } from '../../terminal/inputs.ts';
 import { columns, labeled, printable, wrap } from '../../terminal/layout.ts';
 import { command, type Outcome } from '../command.ts';
 import { GRANULARITY_FLAG } from './catalog.ts';
@@ -123,6 +124,19 @@ async function asUnreadable<Result>(read: () => Result | Promise<Result>): Promi
   }
 }
 
+const REQUEST_RULE =
+  'request must be a method and a full URL, such as "GET https://shop.example/orders"';
+
+/** A rule of the file. {@link readRules} reads its scopes and its request. */
+const ruleSchema = once(() =>
+  strict({
+    preset: z.optional(z.string({ error: 'preset must be the name of a preset' })),
+    scopes: z.optional(z.unknown()),
+    request: z.string({ error: REQUEST_RULE }),
+    allowed: z.boolean({ error: 'allowed must be true or false' }),
+  }),
+);
+
 function readRules(
   path: string,
   presets: readonly Preset[],
@@ -134,46 +148,31 @@ function readRules(
   }
   return content.map((given: unknown, index) => {
     const place = `${path}: rule ${index + 1}`;
-    if (!isObject(given)) throw inputError(`${place} must be an object, such as ${EXAMPLE}`);
-    refuseUnknown(given, place);
-    const { preset, scopes, request, allowed } = given;
+    const { preset, scopes, request, allowed } = readPart(ruleSchema(), given, place, EXAMPLE);
     if ((preset === undefined) === (scopes === undefined)) {
       throw inputError(`${place} must have either preset or scopes`);
     }
-    if (typeof allowed !== 'boolean') throw inputError(`${place}: allowed must be true or false`);
     const listed =
       preset === undefined
         ? parseMembers(scopes, `${place}: scopes`).map(String)
         : presetScopes(preset, presets, place);
-    return { scopes: listed, request: String(request), need: needOf(request), allowed };
+    return { scopes: listed, request, need: needOf(request), allowed };
 
-    function needOf(text: unknown): ScopeRequest {
-      const [, method = '', url = ''] = /^(\S+) +(https?:\/\/\S+)$/.exec(String(text)) ?? [];
+    function needOf(text: string): ScopeRequest {
+      const [, method = '', url = ''] = /^(\S+) +(https?:\/\/\S+)$/.exec(text) ?? [];
       if (url !== '') return readRequest(method, url, rootName);
-      throw inputError(
-        `${place}: request must be a method and a full URL, such as "GET https://shop.example/orders"`,
-      );
+      throw inputError(`${place}: ${REQUEST_RULE}`);
     }
   });
 }
 
-const MEMBERS = ['preset', 'scopes', 'request', 'allowed'];
-
-function refuseUnknown(given: Readonly<Record<string, unknown>>, place: string): void {
-  const unknown = Object.keys(given).find((name) => !MEMBERS.includes(name));
-  if (unknown === undefined) return;
-  const meant = misspelledName(unknown, MEMBERS);
-  const hint = meant === undefined ? `there are ${MEMBERS.join(', ')}` : `did you mean ${meant}?`;
-  throw inputError(`${place}: unknown member ${quote(printable(unknown))}; ${hint}`);
-}
-
-function presetScopes(name: unknown, presets: readonly Preset[], place: string) {
-  const folded = String(name).toLowerCase();
+function presetScopes(name: string, presets: readonly Preset[], place: string) {
+  const folded = name.toLowerCase();
   const found = presets.find((preset) => preset.name.toLowerCase() === folded);
   if (found !== undefined) return found.scopes;
   const names = presets.map((preset) => quote(preset.name)).join(', ');
   throw inputError(
-    `${place}: there is no preset ${quote(printable(String(name)))}; there are ${names || 'none'}`,
+    `${place}: there is no preset ${quote(printable(name))}; there are ${names || 'none'}`,
   );
 }
 

@@ -1,5 +1,8 @@
 import { readdirSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import * as z from 'zod/mini';
+import { once } from '../../../inputs/once.ts';
+import { strict } from '../../../inputs/schemas.ts';
 import { likeness } from '../../../inputs/scope-hints.ts';
 import {
   catalogFromOpenApi,
@@ -8,10 +11,9 @@ import {
   readOpenApi,
 } from '../../../openapi/index.ts';
 import { ScopeCatalog, ScopeError, type WordedScope } from '../../../scope/index.ts';
-import { misspelledName } from '../../../scope/nearest.ts';
 import { isObject } from '../../../token/record.ts';
 import { CliError, inputError, usageError } from '../../terminal/errors.ts';
-import { asInput, quote, readLooseJson } from '../../terminal/inputs.ts';
+import { asInput, quote, readLooseJson, readPart } from '../../terminal/inputs.ts';
 import { type Granularity, readSettings } from '../settings.ts';
 
 /** Reads the catalog of `serve`. Without paths, it is the example. */
@@ -97,8 +99,8 @@ async function catalogOf(
 /** Checks one file alone, so that the error can name it: the catalog holds all files together. */
 function checkList(path: string, list: readonly unknown[] | undefined): void {
   for (const [index, entry] of (list ?? []).entries()) {
-    const problem = isObject(entry) ? wordsProblem(entry) : undefined;
-    if (problem !== undefined) throw inputError(`${path}: entry ${index + 1}: ${problem}`);
+    if (!isObject(entry)) continue;
+    readPart(wordedEntry(), entry, `${path}: entry ${index + 1}`, EXAMPLE_ENTRY);
   }
   try {
     ScopeCatalog.from((list ?? []) as WordedScope[]);
@@ -108,37 +110,21 @@ function checkList(path: string, list: readonly unknown[] | undefined): void {
   }
 }
 
-/** What an entry with words may have, and of which kind. */
-const MEMBERS = {
-  scope: ['a text', isText],
-  summary: ['a text', isText],
-  tag: ['a text', isText],
-  operationId: ['a text', isText],
-  segments: ['a list of texts', (value) => Array.isArray(value) && value.every(isText)],
-  deprecated: ['true or false', (value) => typeof value === 'boolean'],
-} satisfies Record<keyof WordedScope, readonly [kind: string, isKind: (value: unknown) => boolean]>;
+const EXAMPLE_ENTRY = '{"scope": "GET:shop.example/orders", "summary": "List orders"}';
 
-function wordsProblem(entry: Readonly<Record<string, unknown>>): string | undefined {
-  if (entry['scope'] === undefined)
-    return 'has no "scope", as {"scope": "GET:shop.example/orders"}';
-  for (const [name, value] of Object.entries(entry)) {
-    if (!Object.hasOwn(MEMBERS, name)) {
-      const meant = misspelledName(name, Object.keys(MEMBERS));
-      const hint =
-        meant === undefined
-          ? `; there are ${Object.keys(MEMBERS).join(', ')}`
-          : `; did you mean ${meant}?`;
-      return `unknown member ${quote(name)}${hint}`;
-    }
-    const [kind, isKind] = MEMBERS[name as keyof typeof MEMBERS];
-    if (!isKind(value)) return `${name} must be ${kind}`;
-  }
-  return undefined;
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === 'string';
-}
+/** An entry with words. */
+const wordedEntry = once(() => {
+  const listed = { error: 'segments must be a list of texts' };
+  const text = (name: string) => z.optional(z.string({ error: `${name} must be a text` }));
+  return strict({
+    scope: z.string({ error: `scope is missing, as in ${EXAMPLE_ENTRY}` }),
+    summary: text('summary'),
+    tag: text('tag'),
+    segments: z.optional(z.array(z.string(listed), listed)),
+    deprecated: z.optional(z.boolean({ error: 'deprecated must be true or false' })),
+    operationId: text('operationId'),
+  });
+});
 
 /** Lists the files of paths. Refuses a folder without a catalog file. */
 function givenFiles(paths: readonly string[]): string[] {

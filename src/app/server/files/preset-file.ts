@@ -1,11 +1,11 @@
 import * as z from 'zod/mini';
-import { isTokenError, type Preset } from '../../../index.ts';
+import type { Preset } from '../../../index.ts';
 import { once } from '../../../inputs/once.ts';
-import { fields, readInput, strict } from '../../../inputs/schemas.ts';
-import { type ScopeCatalog, ScopeError } from '../../../scope/index.ts';
+import { fields, strict } from '../../../inputs/schemas.ts';
+import type { ScopeCatalog } from '../../../scope/index.ts';
 import { isObject } from '../../../token/record.ts';
 import { inputError } from '../../terminal/errors.ts';
-import { parseMembers, quote, readJson } from '../../terminal/inputs.ts';
+import { asPart, parseMembers, quote, readJson, readPart } from '../../terminal/inputs.ts';
 import { LIFETIME } from '../../terminal/kinds.ts';
 import { printable } from '../../terminal/layout.ts';
 
@@ -60,12 +60,11 @@ function placeOf(path: string, given: unknown, index: number): string {
 }
 
 function readPreset(given: unknown, place: string, { maxTtl, catalog }: PresetRules): Preset {
-  if (!isObject(given)) throw inputError(`${place} must be an object, such as ${EXAMPLE}`);
-  const { name, scopes: texts, ttl, limits } = asFault(place, () => readInput(entry(), given));
+  const { name, scopes: texts, ttl, limits } = readPart(entry(), given, place, EXAMPLE);
   const scopes = parseMembers(texts, `${place}: scopes`).map(String);
   if (scopes.length === 0) throw inputError(`${place}: scopes must not be empty`);
   // A misspelled scope would be left out without a word.
-  asFault(place, () => catalog?.expand(scopes));
+  asPart(place, () => catalog?.expand(scopes));
   const ttlSeconds = ttl === undefined ? undefined : LIFETIME.read(ttl, `${place}: ttl`);
   if (ttlSeconds !== undefined && ttlSeconds > maxTtl) {
     throw inputError(`${place}: ttl must not be more than --max-ttl (TOKENWRIGHT_MAX_TTL)`);
@@ -76,13 +75,4 @@ function readPreset(given: unknown, place: string, { maxTtl, catalog }: PresetRu
     ...(ttlSeconds !== undefined && { ttlSeconds }),
     ...(limits !== undefined && { limits }),
   };
-}
-
-function asFault<Result>(place: string, read: () => Result): Result {
-  try {
-    return read();
-  } catch (error) {
-    const isFault = error instanceof ScopeError || isTokenError(error);
-    throw isFault ? inputError(`${place}: ${error.message}`) : error;
-  }
 }

@@ -120,7 +120,7 @@ describe('catalog test', () => {
       [{ ...rule(true, `GET ${ORDERS}`), alowed: true }],
       'unknown member "alowed"; did you mean allowed?',
     ],
-    [[{ ...rule(true, `GET ${ORDERS}`), color: 1 }], 'unknown member "color"; there are preset'],
+    [[{ ...rule(true, `GET ${ORDERS}`), color: 1 }], 'unknown member "color" (known: preset'],
   ])('refuses the rules %j', async (rules, message) => {
     await expect(test(rules)).rejects.toMatchObject({
       exitCode: 2,

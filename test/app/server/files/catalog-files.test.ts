@@ -51,17 +51,18 @@ describe('the catalog of files', () => {
   });
 
   it.each([
-    [{ summary: 'List' }, /entry 1: has no "scope", as/],
+    [{ summary: 'List' }, /entry 1: scope is missing, as in/],
     [
       { scope: 'GET:shop.example/a$', sumary: 'List' },
       /unknown member "sumary"; did you mean summary\?/,
     ],
     [
       { scope: 'GET:shop.example/a$', color: 'red' },
-      /unknown member "color"; there are scope, summary/,
+      /unknown member "color" \(known: scope, summary/,
     ],
     [{ scope: 'GET:shop.example/a$', tag: 7 }, /entry 1: tag must be a text/],
     [{ scope: 'GET:shop.example/a$', segments: 'id' }, /segments must be a list of texts/],
+    [{ scope: 'GET:shop.example/a$', segments: [7] }, /segments must be a list of texts/],
     [{ scope: 'GET:shop.example/a$', deprecated: 'yes' }, /deprecated must be true or false/],
     [{ scope: 'GET:shop.example/*' }, /an entry of a catalog names one method/],
   ])('refuses %j', async (entry, message) => {
