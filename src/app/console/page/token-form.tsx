@@ -143,7 +143,6 @@ function RightsSummary({
 }: Pick<TokenFormProps, 'choices'> & Pick<Draft, 'scopes'>) {
   const rights = useMemo(() => rightsOf(choices, scopes), [choices, scopes]);
   const { permissions, endpoints, isReadOnly } = rights;
-  if (endpoints === 0) return <p class="quiet">{TEXTS.picker.nothing}</p>;
   const parts = [
     ...(permissions.length > 0
       ? [TEXTS.picker.permissionCount({ count: permissions.length })]
@@ -153,7 +152,7 @@ function RightsSummary({
   return (
     <p>
       {LANGUAGE.lists.format(parts)}
-      {isReadOnly && ` · ${TEXTS.rights.readOnly}`}
+      {endpoints > 0 && isReadOnly && ` · ${TEXTS.rights.readOnly}`}
     </p>
   );
 }

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { bearerGuard } from '../../../../src/http/index.ts';
 import { ScopeCatalog } from '../../../../src/scope/index.ts';
 import { manualClock } from '../../../../src/testing/index.ts';
-import { ACME, CODE, ORDERS, openStage } from './stage.ts';
+import { ACME, CODE, ORDERS, openStage, wordedService } from './stage.ts';
 import { hasChromium, openForTest, PASSWORD, signIn, USERNAME } from './support.ts';
 
 const DAY = 86_400;
@@ -151,6 +151,36 @@ describe.skipIf(!hasChromium)('the keyboard alone', () => {
     await use(button(page, 'Sign out'), 'Shift+Tab');
     await landsOn(page.getByLabel('User name'));
     expect(await page.evaluate('window.pointers')).toBe(0);
+  });
+
+  it('is enough to choose permissions, their endpoints and one resource', async () => {
+    const { page, tokens } = await openForTest({ service: wordedService() });
+    await signIn(page);
+    const { press, tabTo, use, landsOn, type } = keyboardOf(page);
+    const level = (name: string) => page.getByRole('combobox', { name, exact: true });
+
+    await use(link(page, 'New token').first());
+    await landsOn(heading(page, 'New token'));
+    await tabTo(level('Issues'));
+    await type('Read');
+    await use(button(page, 'What is below Releases'));
+    const publish = page.getByRole('checkbox', { name: 'Publish a release', exact: true });
+    await tabTo(publish);
+    await press('Space');
+    await announced(page, '2 endpoints');
+    const resource = page.getByRole('group', { name: 'Only this resource' }).getByRole('textbox');
+    await tabTo(resource.first());
+    await type('acme');
+    await press('Tab');
+    await type('shop');
+    await use(button(page, 'Create token'));
+    await landsOn(heading(page, 'Token created'));
+
+    const { tokens: made } = await tokens.list({ account: USERNAME });
+    expect(made[0]?.scopes).toEqual([
+      `GET:${CODE}/repos/acme/shop/issues$`,
+      `POST:${CODE}/repos/acme/shop/releases$`,
+    ]);
   });
 
   it('can skip the header of every screen', async () => {

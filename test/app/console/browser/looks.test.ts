@@ -2,8 +2,8 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Look, takePicture } from './pictures.ts';
-import { openStage, type Stage } from './stage.ts';
-import { STATES, type State, showState } from './states.ts';
+import { openStage, type Stage, wordedService } from './stage.ts';
+import { STATES, STATES_IN_WORDS, type State, showState } from './states.ts';
 import { faultsOf, hasChromium, openConsole } from './support.ts';
 
 /** A window of 1280 pixels has 640 at 200 percent zoom. */
@@ -78,14 +78,17 @@ function cutIn(page: Page): Promise<string[]> {
   })()`);
 }
 
-describe.skipIf(!hasChromium)('every state of the console', () => {
+describe.skipIf(!hasChromium).each([
+  { of: 'every state of the console', states: STATES, service: {} },
+  { of: 'every state in words', states: STATES_IN_WORDS, service: wordedService() },
+])('$of', ({ states, service }) => {
   let stage: Stage;
   beforeAll(async () => {
-    stage = await openStage();
+    stage = await openStage({ service });
   });
   afterAll(() => stage.close());
 
-  it.each(STATES)('has no faults in any look: $name', async (state: State) => {
+  it.each(states)('has no faults in any look: $name', async (state: State) => {
     await showState(stage, state);
 
     expect(await faultsInLooks(stage.page, state.name)).toEqual([]);

@@ -10,10 +10,10 @@ const WANTED = process.env['PICTURES'];
 /** The states that the guide shows, with the names of their pictures. */
 const OF_GUIDE: Readonly<Record<string, string>> = {
   'sign-in': 'sign-in',
-  list: 'list',
-  'new, one resource': 'new',
+  'list, in words': 'list',
+  'permissions, one resource': 'new',
   value: 'value',
-  'token, used': 'token',
+  'token, in words': 'token',
   review: 'review',
 };
 

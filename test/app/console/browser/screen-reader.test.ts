@@ -1,9 +1,9 @@
 // What a screen reader gets of each screen: landmarks, headings, names, states and live regions. The
 // expected trees are in the folder next to this file; `vitest -u` updates them.
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ORDERS, openStage, type Stage } from './stage.ts';
-import { STATES, showState } from './states.ts';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { ORDERS, openStage, type Stage, wordedService } from './stage.ts';
+import { STATES, STATES_IN_WORDS, showState } from './states.ts';
 import { hasChromium } from './support.ts';
 
 const SHOWN = [
@@ -35,6 +35,14 @@ async function treeOf({ page, ids }: Stage): Promise<string> {
     .replaceAll(/\d+ seconds? (?:ago)/g, 'NOW')}\n`;
 }
 
+async function expectTree(stage: Stage, states: typeof STATES, name: string): Promise<void> {
+  const state = states.find((one) => one.name === name);
+  if (state === undefined) throw new Error(`there is no state ${name}`);
+  await showState(stage, state);
+  const file = `${name.replaceAll(/[^a-z0-9]+/g, '-')}.txt`;
+  await expect(await treeOf(stage)).toMatchFileSnapshot(join(import.meta.dirname, 'trees', file));
+}
+
 describe.skipIf(!hasChromium)('a screen reader', () => {
   let stage: Stage;
   beforeAll(async () => {
@@ -43,13 +51,18 @@ describe.skipIf(!hasChromium)('a screen reader', () => {
   afterAll(() => stage.close());
 
   it.each(SHOWN)('gets the landmarks, names and states of the screen: %s', async (name) => {
-    const state = STATES.find((one) => one.name === name);
-    if (state === undefined) throw new Error(`there is no state ${name}`);
+    await expectTree(stage, STATES, name);
+  });
 
-    await showState(stage, state);
-
-    const file = `${name.replaceAll(/[^a-z0-9]+/g, '-')}.txt`;
-    await expect(await treeOf(stage)).toMatchFileSnapshot(join(import.meta.dirname, 'trees', file));
+  it.each([
+    'permissions, one resource',
+    'permissions, custom',
+    'permissions, found',
+    'token, in words',
+  ])('gets them of the screen: %s', async (name) => {
+    const worded = await openStage({ service: wordedService() });
+    onTestFinished(worded.close);
+    await expectTree(worded, STATES_IN_WORDS, name);
   });
 
   it('gets the mixed state of partly selected checkboxes', async () => {

@@ -1,5 +1,5 @@
 // An account with tokens in every state.
-import { ScopeCatalog } from '../../../../src/scope/index.ts';
+import { ScopeCatalog, type WordedScope } from '../../../../src/scope/index.ts';
 import { MemoryTokenStore } from '../../../../src/stores/memory/index.ts';
 import { manualClock } from '../../../../src/testing/index.ts';
 import { type Opened, type OpenOptions, openConsole } from './support.ts';
@@ -8,18 +8,80 @@ export const CODE = 'code.acme.example';
 export const ORDERS = 'orders.acme.example';
 const BILLING = 'billing.acme.example';
 
-/** The endpoints of an invented company. */
-export const ACME: readonly string[] = [
-  ...['GET', 'PATCH', 'DELETE'].map((method) => `${method}:${CODE}/repos/{}/{}$`),
-  ...['GET', 'POST'].map((method) => `${method}:${CODE}/repos/{}/{}/issues$`),
-  ...['GET', 'POST'].map((method) => `${method}:${CODE}/repos/{}/{}/releases$`),
-  ...['GET', 'POST'].map((method) => `${method}:${ORDERS}/orders$`),
-  ...['GET', 'PATCH', 'DELETE'].map((method) => `${method}:${ORDERS}/orders/{}$`),
-  `GET:${ORDERS}/exports`,
-  ...['GET', 'POST'].map((method) => `${method}:${BILLING}/invoices$`),
-  `GET:${BILLING}/invoices/{}$`,
-  `POST:${BILLING}/refunds$`,
+const REPO = ['owner', 'repo'];
+
+/** The endpoints of an invented company, with what people call them. */
+const WORDED: readonly WordedScope[] = [
+  ...wordsOf('Repositories', `${CODE}/repos/{}/{}$`, REPO, {
+    GET: 'Read a repository',
+    PATCH: 'Change a repository',
+    DELETE: 'Delete a repository',
+  }),
+  ...wordsOf('Issues', `${CODE}/repos/{}/{}/issues$`, REPO, {
+    GET: 'List issues',
+    POST: 'Open an issue',
+  }),
+  ...wordsOf('Releases', `${CODE}/repos/{}/{}/releases$`, REPO, {
+    GET: 'List releases',
+    POST: 'Publish a release',
+  }),
+  ...wordsOf('Orders', `${ORDERS}/orders$`, [], { GET: 'List orders', POST: 'Place an order' }),
+  ...wordsOf('Orders', `${ORDERS}/orders/{}$`, ['order'], {
+    GET: 'Read an order',
+    PATCH: 'Change an order',
+    DELETE: 'Cancel an order',
+  }),
+  ...wordsOf('Orders', `${ORDERS}/exports`, [], { GET: 'Export all orders' }).map((words) => ({
+    ...words,
+    deprecated: true,
+  })),
+  ...wordsOf('Invoices', `${BILLING}/invoices$`, [], {
+    GET: 'List invoices',
+    POST: 'Write an invoice',
+  }),
+  ...wordsOf('Invoices', `${BILLING}/invoices/{}$`, ['invoice'], { GET: 'Read an invoice' }),
+  ...wordsOf('Refunds', `${BILLING}/refunds$`, [], { POST: 'Pay money back' }),
 ];
+
+export const ACME: readonly string[] = WORDED.map(({ scope }) => String(scope));
+
+const ABOUT: Readonly<Record<string, string>> = {
+  Repositories: 'Code and its settings',
+  Issues: 'Bugs, ideas and other work to do',
+  Releases: 'Versions that customers can download',
+  Orders: 'What customers have bought',
+  Invoices: 'What customers have to pay',
+  Refunds: 'Money that goes back to customers',
+};
+
+function wordsOf(
+  tag: string,
+  place: string,
+  segments: readonly string[],
+  summaries: Readonly<Record<string, string>>,
+): readonly WordedScope[] {
+  return Object.entries(summaries).map(([method, summary]) => ({
+    scope: `${method}:${place}`,
+    summary,
+    tag,
+    segments,
+  }));
+}
+
+/** A service that has words for its endpoints, and presets. */
+export function wordedService(): NonNullable<OpenOptions['service']> {
+  const catalog = ScopeCatalog.from(WORDED);
+  const permissions = catalog.permissions().map(({ tag, domain, read, write }) => ({
+    name: tag,
+    description: ABOUT[tag],
+    domain,
+    levels: { read, write },
+  }));
+  const presets = [
+    { name: 'Release bot', scopes: [`*:${CODE}/repos/{}/{}/releases$`], ttlSeconds: 30 * DAY },
+  ];
+  return { catalog: ScopeCatalog.from(catalog, { permissions }), presets };
+}
 
 const DAY = 86_400;
 export const LONG_NAME =

@@ -538,3 +538,74 @@ export const STATES: readonly State[] = [
   ...TOKEN,
   ...REVIEW,
 ];
+
+const level = (page: Page, name: string) => page.getByRole('combobox', { name, exact: true });
+const pickIssues = async (stage: Stage) => {
+  const { page } = stage;
+  await toNew(stage);
+  await page.getByLabel('Name', { exact: true }).fill('Docs of the shop');
+  await level(page, 'Issues').selectOption('read');
+  await level(page, 'Repositories').selectOption('read');
+};
+const resourceField = ({ page }: Stage) =>
+  page.getByRole('group', { name: 'Only this resource' }).getByRole('textbox');
+
+/** The states of a service that has words for its endpoints. */
+export const STATES_IN_WORDS: readonly State[] = [
+  {
+    name: 'permissions, one resource',
+    show: async (stage) => {
+      await pickIssues(stage);
+      await resourceField(stage).first().fill('acme');
+      await resourceField(stage).last().fill('shop');
+    },
+  },
+  {
+    name: 'permissions, custom',
+    show: async (stage) => {
+      const { page } = stage;
+      await pickIssues(stage);
+      await press(page, 'What is below Issues');
+      await press(page, 'What is below Orders');
+      await page.getByRole('checkbox', { name: 'Cancel an order', exact: true }).check();
+      await page.getByText('1 of 6').waitFor();
+    },
+  },
+  {
+    name: 'permissions, preset',
+    show: async (stage) => {
+      await toNew(stage);
+      await press(stage.page, 'Release bot');
+      await stage.page.getByText('1 permission, 2 endpoints').waitFor();
+    },
+  },
+  {
+    name: 'permissions, wrong resource',
+    show: async (stage) => {
+      await pickIssues(stage);
+      await resourceField(stage).first().fill('a/b');
+      await press(stage.page, 'Create token');
+    },
+  },
+  {
+    name: 'permissions, found',
+    show: async (stage) => {
+      await pickIssues(stage);
+      await stage.page.getByLabel('Search endpoints').fill('order');
+      await stage.page.getByText(/endpoints found/).waitFor();
+    },
+  },
+  {
+    name: 'permissions, endpoints',
+    show: async (stage) => {
+      await pickIssues(stage);
+      await stage.page.getByRole('radio', { name: 'All endpoints' }).check();
+    },
+  },
+  { name: 'list, in words', show: showAll },
+  { name: 'token, in words', show: toToken('Deploy bot') },
+  {
+    name: 'token, edit in words',
+    show: onToken('Deploy bot', async (page) => void (await editScopes(page))),
+  },
+];

@@ -12,6 +12,16 @@ const SCOPES = ['orders', 'bills', 'users/{}'].flatMap((path) => [
   `POST:${HOST}/${path}`,
 ]);
 const catalog = ScopeCatalog.from([...SCOPES, 'GET:ship.shop.example/labels']);
+/** With data in Greek letters. */
+const worded = ScopeCatalog.from(
+  ['GET', 'POST'].map((method) => ({
+    scope: `${method}:${HOST}/users/{}/bills$`,
+    summary: 'Σύνοψη',
+    tag: 'Ετικέτα',
+    segments: ['χρήστης'],
+    deprecated: true,
+  })),
+);
 const DAY = 86_400;
 
 const GREEK = 'αβψδεφγηιξκλμνοπχρσθυωςχυζ';
@@ -221,6 +231,28 @@ describe.skipIf(!hasChromium)('a translation', () => {
     await press('Cancel');
     await press('Done');
     await look('Leave without the value?');
+  });
+
+  it('leaves no English on the permissions of a new token', async () => {
+    const { page } = await openForTest({
+      service: { catalog: worded },
+      ways: { session: () => USERNAME },
+      console: { texts: TEXTS, language: 'el' },
+    });
+    await page
+      .getByRole('link', { name: greek('New token') })
+      .first()
+      .click();
+    const level = page.getByRole('combobox', { name: 'Ετικέτα' });
+    await level.selectOption('read');
+    await page.getByRole('group', { name: greek('Only this resource') }).waitFor();
+    expect(await leftOn(page)).toEqual([]);
+    await page.getByRole('button', { name: /Ετικέτα/ }).click();
+    await page.getByText(greek('deprecated')).first().waitFor();
+    expect(await leftOn(page)).toEqual([]);
+    await page.getByLabel(greek('Search endpoints')).fill('σύνοψη');
+    await page.getByText(greek('endpoints found')).waitFor();
+    expect(await leftOn(page)).toEqual([]);
   });
 
   it('that misses a text is detected (control)', async () => {
