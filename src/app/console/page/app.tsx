@@ -102,10 +102,12 @@ function SessionSignIn({
         return (
           <div class="narrow card">
             <Screen title={TEXTS.signIn.title}>
-              <Notice kind="info">{TEXTS.signIn.hostRefused}</Notice>
-              <Button kind="primary" onClick={check.reload}>
-                {TEXTS.errors.retry}
-              </Button>
+              <div class="stack">
+                <Notice kind="info">{TEXTS.signIn.hostRefused}</Notice>
+                <Button kind="primary" onClick={check.reload}>
+                  {TEXTS.errors.retry}
+                </Button>
+              </div>
             </Screen>
           </div>
         );

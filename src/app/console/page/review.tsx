@@ -62,7 +62,7 @@ export function ReviewScreen() {
       {isDone && findings.length === 0 && <AllWell />}
       {error && <ErrorNotice error={error} onRetry={again} />}
       {!error && (
-        <p class="loading" role="status">
+        <p class={isDone && findings.length === 0 ? 'visually-hidden' : 'loading'} role="status">
           {isDone
             ? TEXTS.review.count({ count: findings.length })
             : TEXTS.review.reading({ count: findings.length })}
@@ -94,7 +94,7 @@ function useFindings(round: number): Reading {
       if (isWanted) setReading({ findings: all, isDone });
       return isWanted;
     }).catch((error: unknown) => {
-      if (isWanted) setReading({ findings: all, isDone: true, error: toApiError(error) });
+      if (isWanted) setReading({ findings: all, isDone: false, error: toApiError(error) });
     });
     return () => {
       isWanted = false;

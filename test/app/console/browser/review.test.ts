@@ -57,9 +57,11 @@ describe.skipIf(!hasChromium)('the review', () => {
     const { page, goAway, comeBack } = await reviewed(['forgotten']);
     await page.getByText('1 finding', { exact: true }).waitFor();
     await page.getByRole('link', { name: 'Tokens' }).click();
+    await page.getByRole('link', { name: 'forgotten' }).waitFor();
     goAway();
     await page.getByRole('link', { name: 'Review' }).click();
     await page.getByText('The service does not answer.').waitFor();
+    expect(await page.getByText('Nothing to do').count()).toBe(0);
     comeBack();
 
     await page.getByRole('button', { name: 'Try again' }).click();
