@@ -221,7 +221,7 @@ function pageText(options: TokenConsoleOptions, { assets, files, data }: PagePar
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${escaped(title)}</title>
-<link rel="icon" href="data:,">
+<link rel="icon" href="${iconOf(brand || title)}">
 ${[...styles, ...scripts].join('\n')}
 </head>
 <body>
@@ -230,6 +230,14 @@ ${[...styles, ...scripts].join('\n')}
 </body>
 </html>
 `;
+}
+
+/** The icon of the tab: the first letter on the color of the buttons. */
+function iconOf(name: string): string {
+  const [letter] = new Intl.Segmenter().segment(name);
+  const text = escaped(letter?.segment.toUpperCase().toWellFormed() ?? '');
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="9" fill="#4a3fcf"/><text x="16" y="23" text-anchor="middle" font-family="sans-serif" font-weight="700" font-size="20" fill="#fff">${text}</text></svg>`;
+  return `data:image/svg+xml,${encodeURIComponent(svg)}`;
 }
 
 function titleOf({ title }: TokenConsoleOptions): { readonly title?: string } {

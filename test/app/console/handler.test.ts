@@ -84,6 +84,9 @@ describe('tokenConsole', () => {
 
     expect(text).not.toMatch(/<style|style=|<script(?! type="module" src=)|javascript:| on\w+=/);
     expect(text).toContain('data-brand="A &amp; &lt;b&gt;"');
+    expect(text).toContain(encodeURIComponent('>A</text>'));
+    const half = tokenConsole({ basePath: '/console', api: '/auth', brand: '\ud800' });
+    expect(half(new Request('http://x.example/console')).status).toBe(200);
   });
 
   it.each([
