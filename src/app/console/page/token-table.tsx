@@ -3,10 +3,10 @@ import type { WirePermission } from '../../../http/wire.ts';
 import type { ShownToken } from './api.ts';
 import { FindingBadge, StateBadge } from './controls/badge.tsx';
 import { Time } from './controls/time.tsx';
-import { rightsLine } from './rights.ts';
 import { nameOf } from './shown-token.ts';
 import { TEXTS } from './texts.ts';
 import { LastUse, TokenLink } from './token-row.tsx';
+import { RightsLine } from './words.tsx';
 
 export interface TokenTableProps {
   readonly tokens: readonly ShownToken[];
@@ -91,7 +91,9 @@ class Row extends Component<RowProps> {
             </span>
           </span>
         </th>
-        <td class="may">{permissions && rightsLine(token.scopes, permissions)}</td>
+        <td class="may">
+          {permissions && <RightsLine scopes={token.scopes} permissions={permissions} />}
+        </td>
         <td>
           <Label>{token.state === 'expired' ? TEXTS.list.expired : TEXTS.list.expires}</Label>
           <Time seconds={token.expire} />

@@ -1,3 +1,4 @@
+import { useMemo } from 'preact/hooks';
 import { covers, parseScope, type Scope } from '../../../scope/index.ts';
 import type { Choices } from './api.ts';
 import { useConsole } from './context.ts';
@@ -7,7 +8,16 @@ import { rightsLine } from './rights.ts';
 /** What scopes allow, in one line. */
 export function MayDo({ scopes }: { readonly scopes: readonly string[] }) {
   const { permissions } = useKnownWords();
-  return <>{permissions && rightsLine(scopes, permissions)}</>;
+  return permissions ? <RightsLine scopes={scopes} permissions={permissions} /> : null;
+}
+
+export interface RightsLineProps extends Pick<Choices, 'permissions'> {
+  readonly scopes: readonly string[];
+}
+
+/** As {@link MayDo}, for a list: made again only for other scopes. */
+export function RightsLine({ scopes, permissions }: RightsLineProps) {
+  return <>{useMemo(() => rightsLine(scopes, permissions), [scopes, permissions])}</>;
 }
 
 /**

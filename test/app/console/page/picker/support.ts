@@ -10,6 +10,7 @@ import { ScopeCatalog } from '../../../../../src/scope/catalog.ts';
 import { getOrMake } from '../../../../../src/scope/collections.ts';
 import type { Scope } from '../../../../../src/scope/grammar.ts';
 import { ScopeSet } from '../../../../../src/scope/set.ts';
+import type { WordedScope } from '../../../../../src/scope/words.ts';
 
 /** A picker without its page. */
 export interface Picked {
@@ -100,4 +101,13 @@ export function largeCatalog(): string[] {
       ),
     ),
   );
+}
+
+/** The endpoints of {@link largeCatalog} with words, as in a document with 50 tags. */
+export function largeWordedCatalog(): WordedScope[] {
+  return largeCatalog().map((scope, at) => ({
+    scope,
+    summary: `${scope.slice(0, scope.indexOf(':')).toLowerCase()} items of resource ${at % 300}`,
+    tag: `resource ${at % 50}`,
+  }));
 }
