@@ -17,6 +17,9 @@ const OF_GUIDE: Readonly<Record<string, string>> = {
   review: 'review',
 };
 
+/** The permissions begin below the first 800 pixels. */
+const HEIGHT_OF_FORM = 1200;
+
 export interface Look {
   readonly width: number;
   readonly colorScheme: 'light' | 'dark';
@@ -34,7 +37,7 @@ export async function takePicture(page: Page, state: string, look: Look): Promis
   }
   const name = OF_GUIDE[state];
   if (name === undefined || (width !== 1280 && width !== 390)) return;
-  await page.setViewportSize({ width, height: 800 });
+  await page.setViewportSize({ width, height: name === 'new' ? HEIGHT_OF_FORM : 800 });
   await page.mouse.move(0, 0);
   await page.evaluate('scrollTo(0, 0)');
   const picture = await asWebp(page, await page.screenshot());
