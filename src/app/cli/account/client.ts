@@ -130,8 +130,10 @@ export class TokenClient {
     const tokens: WireToken[] = [];
     let cursor: string | undefined;
     do {
-      const size = Math.min(limit - tokens.length, MAX_WIRE_PAGE_TOKENS);
-      const query = { ...filter, limit: size, cursor };
+      // All in as few pages as possible: a service that sorts by name or use reads all of them for each.
+      const isWide = limit === Number.POSITIVE_INFINITY && cursor === undefined;
+      const size = isWide ? limit : Math.min(limit - tokens.length, MAX_WIRE_PAGE_TOKENS);
+      const query = { ...filter, ...(!isWide && { limit: size }), cursor };
       const page = await this.#page(this.#call('GET /token', { query }), cursor);
       if (page.data.length > size) throw this.#unbelievable();
       tokens.push(...page.data.map(toShown));

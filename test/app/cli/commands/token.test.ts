@@ -648,10 +648,13 @@ describe('the tokens behind a service', () => {
 
     const all = await ask(['list']);
     const two = await ask(['list', '--limit', '2']);
+    const sorted = await ask(['list', '--all', '--sort', 'expire']);
 
     expect(all.json).toMatchObject({ isWhole: true });
     expect(all.json.tokens).toHaveLength(3);
     expect(two.json).toEqual({ tokens: all.json.tokens.slice(0, 2), isWhole: false });
+    expect(sorted.json).toMatchObject({ isWhole: true });
+    expect(sorted.json.tokens).toHaveLength(3);
   });
 
   it('are never looked up by value, which would end up in the logs of the service', async () => {
