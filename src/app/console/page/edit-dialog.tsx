@@ -42,9 +42,9 @@ interface Edited extends Draft {
   readonly granted?: readonly string[] | undefined;
 }
 
-/** Changes what can be changed about a token, and shows the difference before the change is made. */
-export function EditDialog({ token, added, onChanged, onCancel }: EditDialogProps) {
-  const { announce, abilities, base, username } = useConsole();
+/** What a person has entered, and the change that it makes. */
+function useEditing({ token, added, onChanged, onCancel }: EditDialogProps) {
+  const { announce } = useConsole();
   const loaded = useChoicesFor(token);
   const [before] = useState(() => editedOf(token));
   const [draft, setDraft] = useState<Draft>({
@@ -54,8 +54,7 @@ export function EditDialog({ token, added, onChanged, onCancel }: EditDialogProp
   const edit = (part: Partial<Draft>) => setDraft((now) => ({ ...now, ...part }));
   const granted = useChangedScopes(token, draft.scopes, loaded);
   const edited = { ...draft, granted };
-  const { isBusy, error, run, question } = useChange(token, onChanged, granted);
-  const errors = errorsOf(error);
+  const { run, ...change } = useChange(token, onChanged, granted);
   const body = changeOf(token, before, edited);
   const submit = (event: Event) => {
     event.preventDefault();
@@ -65,6 +64,15 @@ export function EditDialog({ token, added, onChanged, onCancel }: EditDialogProp
       announce(TEXTS.edit.done);
     });
   };
+  return { loaded, draft, edit, granted, body, submit, ...change };
+}
+
+/** Changes what can be changed about a token, and shows the difference before the change is made. */
+export function EditDialog(props: EditDialogProps) {
+  const { token, added, onCancel } = props;
+  const { abilities, base, username } = useConsole();
+  const { loaded, draft, edit, granted, body, submit, isBusy, error, question } = useEditing(props);
+  const errors = errorsOf(error);
   return (
     <Dialog title={TEXTS.edit.title} onCancel={onCancel} isWide>
       <form class="stack" onSubmit={submit} noValidate>

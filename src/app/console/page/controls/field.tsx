@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useId } from 'preact/hooks';
+import { Icon } from './icon.tsx';
 
 /** The attributes by which a control is read out with its label, hint and error. */
 export interface ControlAttributes {
@@ -59,22 +60,31 @@ export function TextField(props: TextFieldProps) {
   const { value, onChange, type = 'text', ...field } = props;
   return (
     <Field {...field}>
-      {(attributes) => (
-        <input
-          {...attributes}
-          class={props.isMono ? 'mono' : undefined}
-          // The types of Preact accept only one literal here.
-          type={type as 'text'}
-          value={value}
-          dir="auto"
-          autocomplete={(props.autocomplete ?? 'off') as 'off'}
-          placeholder={props.placeholder}
-          maxLength={props.maxLength}
-          spellcheck={props.isSpellchecked ?? false}
-          autofocus={props.isFirst}
-          onInput={({ currentTarget }) => onChange(currentTarget.value)}
-        />
-      )}
+      {(attributes) => {
+        const input = (
+          <input
+            {...attributes}
+            class={props.isMono ? 'mono' : undefined}
+            // The types of Preact accept only one literal here.
+            type={type as 'text'}
+            value={value}
+            dir="auto"
+            autocomplete={(props.autocomplete ?? 'off') as 'off'}
+            placeholder={props.placeholder}
+            maxLength={props.maxLength}
+            spellcheck={props.isSpellchecked ?? false}
+            autofocus={props.isFirst}
+            onInput={({ currentTarget }) => onChange(currentTarget.value)}
+          />
+        );
+        if (type !== 'search') return input;
+        return (
+          <span class="search">
+            <Icon name="search" />
+            {input}
+          </span>
+        );
+      }}
     </Field>
   );
 }
