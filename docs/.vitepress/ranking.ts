@@ -6,9 +6,8 @@ const STOP_WORDS = new Set(
   `a about am an and any are as at be been by can could did do does doing for from had has have
   how i if in into is it its let like may me my need of on or our should so some than that the their
   them then there these they this to us want was we were what when happen happens where which who whose why will
-  with work would you your get got please possible way support between difference again`.split(
-    /\s+/,
-  ),
+  with work would you your get got please possible way support between difference again per each
+  every existing use using`.split(/\s+/),
 );
 
 /** Words for one thing. The first is the one that the pages use. */
