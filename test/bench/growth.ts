@@ -27,7 +27,7 @@ import {
 } from '../../src/index.ts';
 import { ScopeSet } from '../../src/scope/index.ts';
 import { migrate, PostgresTokenStore } from '../../src/stores/postgres/index.ts';
-import { COLUMNS } from '../../src/stores/shared/rows.ts';
+import type { Column } from '../../src/stores/shared/rows.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { type Server, startServer } from '../servers.ts';
 import {
@@ -212,6 +212,22 @@ const ACCOUNTS = 1000;
 const BATCH = 5000;
 
 /** Rows as the store writes them, `count` from number `first` on; `account` is an expression of `i`. */
+/** The columns that each token has. */
+const FILLED = (
+  [
+    'id',
+    'account',
+    'prefix',
+    'kid',
+    'digest',
+    'scopes',
+    'requested',
+    'created_at',
+    'expires_at',
+    'version',
+  ] satisfies Column[]
+).join(', ');
+
 async function fillSqlite(
   handle: DatabaseSync,
   account: string,
@@ -221,10 +237,10 @@ async function fillSqlite(
   for (let from = first; from < first + count; from += BATCH) {
     const to = Math.min(from + BATCH, first + count);
     handle.exec(`
-      INSERT INTO tokens (id, account, prefix, kid, digest, scopes, requested, created_at, expires_at, version)
+      INSERT INTO tokens (${FILLED})
       WITH RECURSIVE n(i) AS (SELECT ${from} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${to})
       SELECT substr(hex(randomblob(11)), 1, 22), ${account}, 'acme', 'k1', randomblob(32),
-        '${JSON.stringify(TOKEN_SCOPES)}', '["*:shop.example/orders"]', ${FILLED_FROM} + i, ${FILLED_UNTIL}, 1
+        '${JSON.stringify(TOKEN_SCOPES)}', '["*:shop.example/orders"]', ${FILLED_FROM} + i, ${FILLED_UNTIL} + i, 1
       FROM n`);
     await new Promise((resolve) => setImmediate(resolve));
   }
@@ -248,12 +264,14 @@ async function issueMany(tokens: TokenService, account: string, count: number): 
   return values;
 }
 
+/** More than one account has by default. */
+const quotas = { tokensPerAccount: 1_000_000 };
+
 const ACCOUNT_SIZES = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000];
 const MEMORY_LIMIT = 100_000;
 const LIMIT = 50;
 
 async function accounts(): Promise<Measured> {
-  const quotas = { tokensPerAccount: 1_000_000 };
   const options = { keys: [generateKey()], prefix: 'acme', quotas };
   const path = join(folder, 'accounts.db');
   await SqliteTokenStore.openFile(path).close();
@@ -362,7 +380,7 @@ async function sqliteTables(
   keys: readonly KeyOptions[],
   facts: Record<string, number>,
 ): Promise<Table[]> {
-  const options = { keys, prefix: 'acme' };
+  const options = { keys, prefix: 'acme', quotas };
   const samplePath = join(folder, 'samples.db');
   const sampled = new TokenService({ store: SqliteTokenStore.openFile(samplePath), ...options });
   const values = await issueMany(sampled, 'account7', SAMPLES);
@@ -399,7 +417,7 @@ async function postgresTables(
   const serviceOn = async (tables: string) => {
     await migrate(pool, { tables });
     const store = new PostgresTokenStore(pool, { tables, deadlineMs: 60_000 });
-    return new TokenService({ store, keys, prefix: 'acme', deadlineMs: 60_000 });
+    return new TokenService({ store, keys, prefix: 'acme', quotas, deadlineMs: 60_000 });
   };
   const values = await issueMany(await serviceOn('samples'), 'account7', SAMPLES);
   const ids = values.map((value) => value.slice('acme_1k1'.length, 'acme_1k1'.length + 22));
@@ -446,10 +464,9 @@ async function fillPostgres(
   count: number,
 ): Promise<void> {
   await pool.query(
-    `INSERT INTO ${table} (${COLUMNS.join(', ')})
+    `INSERT INTO ${table} (${FILLED})
      SELECT substr(md5('${table}' || i), 1, 22), 'account' || (i % ${ACCOUNTS}), 'acme', 'k1',
-       sha256(i::text::bytea), NULL, $1, $2, ${FILLED_FROM} + i, ${FILLED_UNTIL}, 1, NULL, NULL,
-       NULL, NULL, NULL
+       sha256(i::text::bytea), $1, $2, ${FILLED_FROM} + i, ${FILLED_UNTIL} + i, 1
      FROM generate_series($3::bigint, $3::bigint + $4::bigint - 1) AS i`,
     [JSON.stringify(TOKEN_SCOPES), '["*:shop.example/orders"]', first, count],
   );
