@@ -6,6 +6,7 @@ import { idleDelay, nextTick, performance, queueMicrotask, setImmediate } from '
 import { copyMetadata } from '../token/metadata.ts';
 import {
   copyLimits,
+  copyOrigin,
   frozenList,
   type Proof,
   type TokenId,
@@ -392,6 +393,7 @@ function deepFrozen(record: TokenRecord): TokenRecord {
     metadata: record.metadata && copyMetadata(record.metadata),
     limits: record.limits && copyLimits(record.limits),
     ancestors: record.ancestors && frozenList(record.ancestors),
+    origin: record.origin && copyOrigin(record.origin),
   });
 }
 
@@ -443,8 +445,9 @@ function listsOf({ scopes, requested }: TokenRecord): readonly (readonly string[
   return scopes === requested ? [scopes] : [scopes, requested];
 }
 
-function ownBytes({ metadata, limits, ancestors }: TokenRecord): number {
-  return RECORD_BYTES + bytesOf(metadata) + bytesOf(limits) + bytesOf(ancestors);
+function ownBytes({ metadata, limits, ancestors, origin }: TokenRecord): number {
+  const parts = [metadata, limits, ancestors, origin];
+  return RECORD_BYTES + parts.reduce((sum, part) => sum + bytesOf(part), 0);
 }
 
 function bytesOf(part: object | undefined): number {

@@ -1,6 +1,6 @@
 import type { Events } from '../events.ts';
 import type { UsageTotals } from '../ports/usage-store.ts';
-import { frozenList, stateOf, type Token, type TokenRecord } from '../token/record.ts';
+import { copyOrigin, frozenList, stateOf, type Token, type TokenRecord } from '../token/record.ts';
 import type { UsageRecorder } from '../usage/recorder.ts';
 import { maskValue, type Values } from '../values/value.ts';
 
@@ -121,6 +121,7 @@ function draftOf(record: TokenRecord, now: number, masked = maskValue(record)): 
   if (record.name !== undefined) token.name = record.name;
   if (record.metadata !== undefined) token.metadata = record.metadata;
   if (record.limits !== undefined) token.limits = record.limits;
+  if (record.origin !== undefined) Object.assign(token, copyOrigin(record.origin));
   if (record.pending !== undefined) token.pending = true;
   return token;
 }

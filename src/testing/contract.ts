@@ -111,6 +111,9 @@ export const storeContract: readonly StoreContractCase[] = [
       { ancestors: full.ancestors },
       { ancestors: [idOf('root')] },
       { format: full.format },
+      { origin: full.origin },
+      { origin: { createdBy: 'g' } },
+      { origin: { purpose: 'p' } },
     ];
     const records = optional.map((part, index) => newRecord(`part${index}`, part));
     await insertAll(store, records);
@@ -1030,15 +1033,15 @@ export const storeContract: readonly StoreContractCase[] = [
   }),
 
   test('replace: stores all fields of the next version', async (store) => {
-    const [bare, full] = [
-      newRecord('one'),
-      fullRecord('one', { version: 2, revokedAt: undefined }),
-    ];
+    const full = fullRecord('one', { version: 2, revokedAt: undefined });
+    // The origin of a token never changes.
+    const { origin } = full;
+    const bare = newRecord('one', { origin });
     await store.insert(bare);
     assert.equal(await store.replace(full), true);
     await assertKept(store, [full]);
     assertSame(await store.page(pageOf('acme', { state: 'suspended' })), [full]);
-    const back = newRecord('one', { version: 3 });
+    const back = newRecord('one', { version: 3, origin });
     assert.equal(await store.replace(back), true);
     await assertKept(store, [back]);
     assertSame(await store.page(pageOf('acme')), [back]);

@@ -126,6 +126,11 @@ export function fullRecord(label: string, fields: Partial<TokenRecord> = {}): To
     },
     ancestors: ['root', 'stem', 'branch'].map(idOf),
     format: 'prefixed-api-key2',
+    origin: {
+      createdBy: 'grace@shop.example',
+      purpose: 'nightly "report" – größer',
+      actor: { sub: 'bot', token: idOf('actor') },
+    },
     ...fields,
   });
 }

@@ -11,7 +11,7 @@ import { TokenError } from '../errors.ts';
 import type { RequestReason, ScopeDiff } from '../scope/index.ts';
 import { inWords, secondsMessage, shownDate } from '../text/wording.ts';
 import { isCount, isTime } from './answers.ts';
-import { isAncestors, type TokenId } from './id.ts';
+import { isAncestors, isId, type TokenId } from './id.ts';
 import { bytesOfLists, listBytes } from './size.ts';
 
 /** Milliseconds by which the clocks of two processes may differ, so that one sees a grace period early. @bound */
@@ -82,6 +82,8 @@ export interface TokenRecord {
   readonly ancestors?: readonly TokenId[] | undefined;
   /** The name of the foreign format of an imported value: 1 to 32 of `a-z`, `0-9` and `-`. */
   readonly format?: string | undefined;
+  /** How the token came to be. Never changes. */
+  readonly origin?: TokenOrigin | undefined;
   /** A new value that waits for its first use. */
   readonly pending?:
     | {
@@ -97,6 +99,16 @@ export interface TokenRecord {
         readonly graceSeconds: number;
       }
     | undefined;
+}
+
+/** How a token came to be. Nothing in it grants anything. An absent member was not given. */
+export interface TokenOrigin {
+  /** Who made it, as the host names people: 1 to 255 bytes of UTF-8. */
+  readonly createdBy?: string;
+  /** What it is for: 1 to 200 characters. */
+  readonly purpose?: string;
+  /** Who acts with it: the account `sub`, proven by the token with the id `token` (RFC 8693 section 4.1). */
+  readonly actor?: { readonly sub: string; readonly token: TokenId };
 }
 
 /** How a token is limited beyond its scopes and its expiry. An absent member does not limit it. */
@@ -167,6 +179,12 @@ export interface Token {
   readonly metadata?: JsonObject;
   /** From where, how often and how many times it may be used; absent if that is not limited. */
   readonly limits?: TokenLimits;
+  /** Who made it, as the host names people. */
+  readonly createdBy?: string;
+  /** What it is for. */
+  readonly purpose?: string;
+  /** Who acts with it: an account, and the id of the token that proved it. */
+  readonly actor?: { readonly sub: string; readonly token: TokenId };
   /** Present while a value that `rotate` made with `activate: 'first-use'` has not been used yet. */
   readonly pending?: true;
   /**
@@ -532,6 +550,7 @@ export function isRecord(record: unknown, id: TokenId): record is TokenRecord {
     (candidate.limits === undefined || isLimits(candidate.limits)) &&
     (candidate.ancestors === undefined || isAncestors(candidate.ancestors)) &&
     (candidate.format === undefined || isFormatName(candidate.format)) &&
+    (candidate.origin === undefined || isOrigin(candidate.origin)) &&
     (candidate.pending === undefined || isPending(candidate.pending))
   );
 }
@@ -554,6 +573,30 @@ function isRate(value: unknown): boolean {
   if (!hasOnly(value, ['uses', 'seconds'])) return false;
   const { uses, seconds } = value;
   return isPositive(uses) && isPositive(seconds) && seconds <= MAX_RATE_SECONDS;
+}
+
+/** Whether a store returned an origin. A member that only later versions know is refused: it may end a token. */
+export function isOrigin(value: unknown): value is TokenOrigin {
+  if (!hasOnly(value, ['createdBy', 'purpose', 'actor'])) return false;
+  const { createdBy, purpose, actor } = value;
+  return (
+    (createdBy === undefined || isAccount(createdBy)) &&
+    (purpose === undefined || typeof purpose === 'string') &&
+    (actor === undefined || isActor(actor))
+  );
+}
+
+function isActor(value: unknown): boolean {
+  return hasOnly(value, ['sub', 'token']) && isAccount(value['sub']) && isId(value['token']);
+}
+
+/** A frozen copy of an origin, with its members in one order. */
+export function copyOrigin({ createdBy, purpose, actor }: TokenOrigin): TokenOrigin {
+  return Object.freeze({
+    ...(createdBy !== undefined && { createdBy }),
+    ...(purpose !== undefined && { purpose }),
+    ...(actor !== undefined && { actor: Object.freeze({ sub: actor.sub, token: actor.token }) }),
+  });
 }
 
 /** Whether a value can be the name of a foreign format. */

@@ -24,6 +24,7 @@ import {
 import { revocation } from '../../token/revoked.ts';
 import { bytesOfLists } from '../../token/size.ts';
 import { expiryRange } from '../shared/expiry-range.ts';
+import { originText, readOrigin } from '../shared/origin.ts';
 import { pendingText, readPending } from '../shared/pending.ts';
 import { scanned } from '../shared/rows.ts';
 import { MemoryLeases } from './leases.ts';
@@ -306,6 +307,7 @@ export class MemoryTokenStore implements EngineStore {
       limits: record.limits && copyLimits(record.limits),
       ancestors: record.ancestors && Object.freeze([...record.ancestors]),
       format: record.format,
+      origin: originText(record.origin),
     };
   }
 
@@ -341,6 +343,8 @@ interface StoredRecord {
   readonly limits: TokenLimits | undefined;
   readonly ancestors: readonly TokenId[] | undefined;
   readonly format: string | undefined;
+  /** As text, too. */
+  readonly origin: string | undefined;
 }
 
 /** Lists of records, ascending by a time, then id. */
@@ -490,6 +494,7 @@ function toRecord(stored: StoredRecord): TokenRecord {
     limits: stored.limits,
     ancestors: stored.ancestors,
     format: stored.format,
+    origin: stored.origin === undefined ? undefined : readOrigin(stored.origin),
   };
 }
 

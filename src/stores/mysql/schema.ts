@@ -103,6 +103,7 @@ export const COLUMN_BYTES = {
   parent: ID_LENGTH,
   root: ID_LENGTH,
   format: 32,
+  origin: 4096,
 } as const satisfies { readonly [column in Column]?: number };
 
 /** The bytes of an id: uses of derived tokens are counted under the id of a token and one character more. */

@@ -1,11 +1,13 @@
 import { TokenError } from '../../errors.ts';
 import type { TokenRecord } from '../../token/record.ts';
 import { limitsText } from '../shared/limits.ts';
+import { originText } from '../shared/origin.ts';
 import { pendingText } from '../shared/pending.ts';
 import { corruptRecord } from './driver.ts';
 import { creationIn, entryOf, expiryIn, idIn, LAYOUT, parentIn, rootIn } from './layout.ts';
 
-const LINE_COUNT = 23;
+const MIN_LINES = 23;
+const MAX_LINES = 24;
 const MARK = `${LAYOUT} `;
 
 /**
@@ -39,6 +41,8 @@ export function encodeRecord(record: TokenRecord, writeId: string): [head: strin
     record.rotatedAt?.getTime(),
     pendingText(record.pending),
     limitsText(record.limits),
+    // Few records have one, and it never changes: a line of its own only where it is.
+    ...(record.origin === undefined ? [] : [originText(record.origin)]),
   ].join('\n');
   const head = `${MARK}${record.revokedAt?.getTime() ?? ''}\n${record.version}\n${writeId}\n`;
   return [head, `\n${body}`];
@@ -79,6 +83,7 @@ export function decodeRecord(value: string): unknown[] {
     parentIn(lines[7]) || null,
     rootIn(lines[7]) || null,
     lines[8] || null,
+    lines[23] || null,
   ];
 }
 
@@ -86,19 +91,19 @@ export function decodeRecord(value: string): unknown[] {
 type RecordLines = [
   string, string, string, string, string, string, string, string, string, string,
   string, string, string, string, string, string, string, string, string, string,
-  string, string, string,
+  string, string, string, string,
 ];
 
 /** Every verify reads a record, and this is twice as fast as `split`. */
 function linesOf(value: string): RecordLines {
-  const lines = new Array<string>(LINE_COUNT).fill('');
+  const lines = new Array<string>(MAX_LINES).fill('');
   let count = 0;
-  for (let start = 0; start !== -1 && count < LINE_COUNT; count += 1) {
+  for (let start = 0; start !== -1 && count < MAX_LINES; count += 1) {
     const end = value.indexOf('\n', start);
     lines[count] = end === -1 ? value.slice(start) : value.slice(start, end);
     start = end === -1 ? -1 : end + 1;
   }
-  if (count < LINE_COUNT || !value.startsWith(MARK)) throw unreadableRecord(value);
+  if (count < MIN_LINES || !value.startsWith(MARK)) throw unreadableRecord(value);
   return lines as RecordLines;
 }
 

@@ -7,11 +7,18 @@ import {
 import { TokenError } from '../../errors.ts';
 import type { ScannedRecords, ScanQuery } from '../../ports/token-store.ts';
 import { isAncestors } from '../../token/id.ts';
-import type { JsonObject, TokenId, TokenLimits, TokenRecord } from '../../token/record.ts';
+import type {
+  JsonObject,
+  TokenId,
+  TokenLimits,
+  TokenOrigin,
+  TokenRecord,
+} from '../../token/record.ts';
 import { listBytes } from '../../token/size.ts';
 import { limitsText, readLimits } from './limits.ts';
 import { type KnownLists, ListMemory, type ListText } from './list-memory.ts';
 import { readWholeNumber } from './options.ts';
+import { originText, readOrigin } from './origin.ts';
 import { type Pending, pendingText, readPending } from './pending.ts';
 
 /** A value in a column: times as milliseconds, lists and metadata as JSON. */
@@ -72,6 +79,7 @@ export const COLUMN = {
   parent: { type: 'text', isNullable: true, of: ({ ancestors }) => ancestors?.at(-1) },
   root: { type: 'text', isNullable: true, of: ({ ancestors }) => ancestors?.[0] },
   format: { type: 'text', isNullable: true, of: ({ format }) => format },
+  origin: { type: 'text', isNullable: true, of: ({ origin }) => originText(origin) },
 } as const satisfies Readonly<Record<string, ColumnSpec>>;
 
 export type Column = keyof typeof COLUMN;
@@ -190,6 +198,7 @@ export class RowReader {
       limits: optional(limits, cells[AT.limits], 'limits'),
       ancestors: ancestorsIn(cells[AT.ancestors], cells[AT.parent], cells[AT.root]),
       format: optional(text, cells[AT.format], 'format'),
+      origin: optional(origin, cells[AT.origin], 'origin'),
     };
   }
 
@@ -291,6 +300,12 @@ function pending(cell: unknown, column: Column): Pending {
 
 function limits(cell: unknown, column: Column): TokenLimits {
   const value = readLimits(text(cell, column));
+  if (value === undefined) throw corrupt(column);
+  return value;
+}
+
+function origin(cell: unknown, column: Column): TokenOrigin {
+  const value = readOrigin(text(cell, column));
   if (value === undefined) throw corrupt(column);
   return value;
 }

@@ -91,6 +91,7 @@ const TABLE = `
     pending TEXT,
     limits TEXT,
     ancestors TEXT,
+    origin TEXT,
     metadata TEXT,
     scopes TEXT NOT NULL,
     requested TEXT NOT NULL

@@ -13,7 +13,7 @@ import { intercepted, ioredis, NOW, one, openPlain, ownServer, pageOf, two } fro
 const NEW_FIELD = '{"of":"a later version"}';
 const keys = new KeySpace('tokenwright');
 
-/** Writes records with one more line at their end. */
+/** Writes records with one more line at their end, after that of the origin, which they do not have. */
 function ofLaterVersion(client: Redis): Redis {
   const lastLineOf: Readonly<Record<string, number>> = {
     [INSERT.sha]: 8,
@@ -21,7 +21,7 @@ function ofLaterVersion(client: Redis): Redis {
   };
   return intercepted(client, (_, args, run) => {
     const index = lastLineOf[args[0] as string];
-    return run(index === undefined ? args : args.with(index, `${args[index]}\n${NEW_FIELD}`));
+    return run(index === undefined ? args : args.with(index, `${args[index]}\n\n${NEW_FIELD}`));
   });
 }
 
@@ -76,7 +76,7 @@ describe.skipIf(!isInstalled('redis'))('a Redis record of a later version', () =
   });
 
   it.each([
-    ['ends early', (lines: string[]) => lines.slice(0, -2)],
+    ['ends early', (lines: string[]) => lines.slice(0, -3)],
     ['has a malformed time', (lines: string[]) => lines.with(18, 'x')],
     ['has a malformed last field', (lines: string[]) => lines.with(22, 'x')],
     ['has an empty digest', (lines: string[]) => lines.with(11, '')],
