@@ -70,6 +70,7 @@ export type {
   Token,
   TokenId,
   TokenLimits,
+  TokenOrigin,
   TokenPage,
   TokenRecord,
   TokenState,

@@ -74,6 +74,7 @@ const EXPORTS: Record<
       'type RotatedToken',
       'type Need',
       'type TokenLimits',
+      'type TokenOrigin',
       'type TokenPage',
       'TokenService',
       'describeScopes',

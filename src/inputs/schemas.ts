@@ -77,6 +77,12 @@ export const fields = {
   scopes: once(scopesField),
   scope: once(scopeFilterField),
   name: once(() => z.custom<string>(isName, { error: ({ input }) => nameMessage(input) })),
+  createdBy: once(() =>
+    z.custom<string>(isAccount, { error: ({ input }) => accountMessage(input, 'createdBy') }),
+  ),
+  purpose: once(() =>
+    z.custom<string>(isName, { error: ({ input }) => nameMessage(input, 'purpose') }),
+  ),
   metadata: once(metadataField),
   match: once(() =>
     z.enum(['overlaps', 'covers', 'exact'], {
@@ -122,6 +128,7 @@ export const listInput = once(() =>
       parent: z.optional(fields.parent()),
       domain: z.optional(fields.domain()),
       unused: z.optional(fields.unused()),
+      createdBy: z.optional(fields.createdBy()),
       sort: z.optional(fields.sort()),
       limit: z.optional(numberField('limit', 1, MAX_PAGE_TOKENS)),
       maxBytes: z.optional(numberField('maxBytes', 1, MAX_RECORD_BYTES)),
@@ -277,7 +284,15 @@ export function issueInput(lifetime: Lifetime): () => z.ZodMiniType<Read<IssueIn
 
 /** The input of `derive`, with the lifetimes of this service. */
 export function deriveInput(lifetime: Lifetime): () => z.ZodMiniType<Read<DeriveInput>> {
-  return once(() => strict(newTokenFields(lifetime), 'derive takes'));
+  return once(() =>
+    strict(
+      {
+        ...newTokenFields(lifetime),
+        actorToken: z.optional(z.string({ error: 'actorToken must be the value of a token' })),
+      },
+      'derive takes',
+    ),
+  );
 }
 
 function newTokenFields({ maxSeconds }: Lifetime) {
@@ -289,6 +304,8 @@ function newTokenFields({ maxSeconds }: Lifetime) {
     name: z.optional(fields.name()),
     metadata: z.optional(fields.metadata()),
     limits: z.optional(fields.limits()),
+    createdBy: z.optional(fields.createdBy()),
+    purpose: z.optional(fields.purpose()),
   };
 }
 
@@ -308,6 +325,7 @@ export const importInput: () => z.ZodMiniType<Read<ImportInput>> = once(() =>
       name: z.optional(fields.name()),
       metadata: z.optional(fields.metadata()),
       suspended: z.optional(fields.suspended()),
+      createdBy: z.optional(fields.createdBy()),
     },
     'import takes',
   ),
@@ -649,14 +667,14 @@ function isName(value: unknown): boolean {
   return value.length <= MAX_NAME_LENGTH;
 }
 
-function nameMessage(value: unknown): string {
-  const rule = `name must be 1 to ${MAX_NAME_LENGTH} characters without control characters`;
+function nameMessage(value: unknown, member = 'name'): string {
+  const rule = `${member} must be 1 to ${MAX_NAME_LENGTH} characters without control characters`;
   if (typeof value !== 'string' || value === '') return `${rule}; got ${shown(value)}`;
   return value.length > MAX_NAME_LENGTH ? `${rule}; got ${value.length}` : rule;
 }
 
-function accountMessage(value: unknown): string {
-  const rule = `account must be 1 to ${MAX_ACCOUNT_BYTES} bytes of text without control characters, such as "acme"`;
+function accountMessage(value: unknown, member = 'account'): string {
+  const rule = `${member} must be 1 to ${MAX_ACCOUNT_BYTES} bytes of text without control characters, such as "acme"`;
   if (typeof value === 'number') return `${rule}; got a number: give String(id)`;
   if (typeof value !== 'string' || value === '') return `${rule}; got ${shown(value)}`;
   const bytes = Buffer.byteLength(value);

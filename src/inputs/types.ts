@@ -38,6 +38,13 @@ export interface IssueInput<Asked extends string = string> {
    * need the option `limits` of the service.
    */
   readonly limits?: TokenLimits | undefined;
+  /**
+   * Who makes it, as you name people: 1 to 255 bytes of text without control characters. Never changes.
+   * A derived token inherits it. @default unknown
+   */
+  readonly createdBy?: string | undefined;
+  /** What it is for: 1 to 200 characters, no control characters. Never changes. */
+  readonly purpose?: string | undefined;
 }
 
 /**
@@ -72,7 +79,14 @@ export interface ScopeDetail extends Partial<ScopeWords> {
  * The input of `derive`. The new token belongs to the account of its parent, and expires with its parent
  * if it would live longer.
  */
-export type DeriveInput<Asked extends string = string> = Omit<IssueInput<Asked>, 'account'>;
+export interface DeriveInput<Asked extends string = string>
+  extends Omit<IssueInput<Asked>, 'account'> {
+  /**
+   * A live value of any account, which proves who acts with the new token (RFC 8693 section 2.1,
+   * `actor_token`). It grants nothing, and need not live on. @default nobody
+   */
+  readonly actorToken?: string | undefined;
+}
 
 /** The options of `derive`. */
 export type DeriveOptions = Pick<VerifyOptions, 'address'>;
@@ -100,6 +114,8 @@ export interface ImportInput<Asked extends string = string> {
   readonly metadata?: JsonObject | undefined;
   /** Suspends it, for example if it was disabled there. `patch` resumes it. @default false */
   readonly suspended?: boolean | undefined;
+  /** Who made it, as you name people: 1 to 255 bytes of text without control characters. */
+  readonly createdBy?: string | undefined;
 }
 
 /** A row that `importMany` refused. */
@@ -158,6 +174,8 @@ export interface ListInput<Asked extends string = string> {
   readonly domain?: string | undefined;
   /** `never` lists only tokens of which no use was recorded. Needs the option `usage`. */
   readonly unused?: 'never' | undefined;
+  /** Lists only tokens that this person made: exactly this text. */
+  readonly createdBy?: string | undefined;
   /**
    * `created`: newest first. `expire`: what expires soonest first. `name`: by name, in upper or lower case, and
    * those without one last. `lastUsed`: most recently used first, and never used last; needs the option `usage`.

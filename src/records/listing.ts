@@ -25,6 +25,8 @@ export interface Listing
   readonly isWanted: ((scopes: readonly string[]) => boolean) | undefined;
   /** Selects tokens whose name has this part, in any case. */
   readonly name: string | undefined;
+  /** Selects tokens that somebody made. */
+  readonly createdBy: string | undefined;
   /** Selects tokens without a use. */
   readonly isUnused: boolean;
   readonly usesOf: UsesOf;
@@ -100,11 +102,15 @@ function sortable(ms: number): string {
 function selectorOf({
   isWanted,
   name,
+  createdBy,
   isUnused,
   usesOf,
-}: Pick<Listing, 'isWanted' | 'name' | 'isUnused' | 'usesOf'>): Select | undefined {
+}: Pick<Listing, 'isWanted' | 'name' | 'createdBy' | 'isUnused' | 'usesOf'>): Select | undefined {
   const tests = [
     ...(name === undefined ? [] : [nameFilter(name)]),
+    ...(createdBy === undefined
+      ? []
+      : [({ origin }: TokenRecord) => origin?.createdBy === createdBy]),
     ...(isWanted === undefined ? [] : [oncePerList(isWanted)]),
   ];
   const isMatch = (record: TokenRecord) => tests.every((test) => test(record));

@@ -590,8 +590,16 @@ function isActor(value: unknown): boolean {
   return hasOnly(value, ['sub', 'token']) && isAccount(value['sub']) && isId(value['token']);
 }
 
+type MaybeOrigin = { readonly [Member in keyof TokenOrigin]: TokenOrigin[Member] | undefined };
+
+/** The part of a record that says how it came to be; empty if nothing is known. */
+export function originPart(known: MaybeOrigin): Pick<TokenRecord, 'origin'> {
+  const origin = copyOrigin(known);
+  return Object.keys(origin).length === 0 ? {} : { origin };
+}
+
 /** A frozen copy of an origin, with its members in one order. */
-export function copyOrigin({ createdBy, purpose, actor }: TokenOrigin): TokenOrigin {
+export function copyOrigin({ createdBy, purpose, actor }: MaybeOrigin): TokenOrigin {
   return Object.freeze({
     ...(createdBy !== undefined && { createdBy }),
     ...(purpose !== undefined && { purpose }),

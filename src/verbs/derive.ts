@@ -11,7 +11,9 @@ import {
   askedExpiry,
   expiryAfter,
   type IssuedToken,
+  originPart,
   type TokenId,
+  type TokenOrigin,
   type TokenRecord,
 } from '../token/record.ts';
 import { endDeadDescendants } from './descendants.ts';
@@ -27,11 +29,14 @@ export async function derive(
 ): Promise<IssuedToken> {
   const now = parts.now();
   const { lifetime, deriveInput } = parts.rules;
-  const { scopes, name, metadata, limits, ...asked } = await readLongInput(deriveInput(), input);
+  const read = await readLongInput(deriveInput(), input);
+  const { scopes, name, metadata, limits, createdBy, purpose, actorToken, ...asked } = read;
   const call = { now, address: readInput(verifySyncOptions(), options).address };
   const expiresAt = askedExpiry(asked, now, lifetime) ?? expiryAfter(now, lifetime.defaultSeconds);
   parts.limits.check(limits);
+  const acting = actorOf(parts, actorToken, call);
   const live = await parts.decider.requireLive(value, call);
+  const actor = await acting;
   const bounds = await boundsBy(parts, live.record, live.ancestors);
   for (const outer of bounds.limits) checkLimitsWithin(limits, outer);
   const fields = {
@@ -45,6 +50,7 @@ export async function derive(
     ...(name !== undefined && { name }),
     ...(metadata !== undefined && { metadata }),
     ...(limits !== undefined && { limits }),
+    ...originPart({ createdBy: createdBy ?? live.record.origin?.createdBy, purpose, actor }),
   };
   checkSize(fields, parts.rules.quotas);
   const insert = async () => {
@@ -55,6 +61,25 @@ export async function derive(
   await confirm(parts, value, inserted.record, call);
   parts.events.issued(inserted.record, now);
   return Object.freeze({ ...tokenOf(inserted.record, now), value: inserted.value });
+}
+
+/** Who acts, by a value that is live now. Its fault waits until somebody awaits it. */
+function actorOf(
+  { decider }: ServiceParts,
+  value: string | undefined,
+  call: DeriveCall,
+): Promise<TokenOrigin['actor']> | undefined {
+  if (value === undefined) return undefined;
+  const actor = decider.requireLive(value, call).then(
+    ({ record }) => ({ sub: record.account, token: record.id }),
+    (error) => {
+      throw isTokenError(error) && error.code === 'invalid_token'
+        ? new TokenError(error.code, `actorToken: ${error.message}`, { member: 'actorToken' })
+        : error;
+    },
+  );
+  actor.catch(() => {});
+  return actor;
 }
 
 /** When and from where a token is derived. */

@@ -6,7 +6,13 @@ import { importManyOptions, readInput } from '../inputs/schemas.ts';
 import type { ImportInput, ImportManyOptions, ImportReport, Read } from '../inputs/types.ts';
 import { tokenOf } from '../records/token-view.ts';
 import { shown } from '../text/wording.ts';
-import { checkExpiry, type Token, type TokenId, type TokenRecord } from '../token/record.ts';
+import {
+  checkExpiry,
+  originPart,
+  type Token,
+  type TokenId,
+  type TokenRecord,
+} from '../token/record.ts';
 import { importedValue } from '../values/foreign.ts';
 import { holderOf } from './issue.ts';
 import type { ServiceParts } from './parts.ts';
@@ -106,6 +112,7 @@ class Importer {
       scopesChangedAt: new Date(this.#now),
       ...(name !== undefined && { name }),
       ...(metadata !== undefined && { metadata }),
+      ...originPart({ createdBy: read.createdBy }),
       ...(read.suspended === true && { suspendedAt: new Date(this.#now) }),
     };
     checkSize(record, rules.quotas);

@@ -5,17 +5,21 @@ import type { IssueInput } from '../inputs/types.ts';
 import type { QuotaHolder } from '../ports/token-store.ts';
 import type { NewRecord } from '../records/account-records.ts';
 import { tokenOf } from '../records/token-view.ts';
-import { askedExpiry, expiryAfter, type IssuedToken, type TokenRecord } from '../token/record.ts';
+import {
+  askedExpiry,
+  expiryAfter,
+  type IssuedToken,
+  originPart,
+  type TokenRecord,
+} from '../token/record.ts';
 import type { ServiceParts } from './parts.ts';
 
 /** Issues a token with the scopes of a catalog that it asks for, if the quotas of its account allow it. */
 export async function issue(parts: ServiceParts, input: IssueInput): Promise<IssuedToken> {
   const now = parts.now();
   const { lifetime, quotas, issueInput } = parts.rules;
-  const { account, scopes, name, metadata, limits, ...asked } = await readLongInput(
-    issueInput(),
-    input,
-  );
+  const { account, scopes, name, metadata, limits, createdBy, purpose, ...asked } =
+    await readLongInput(issueInput(), input);
   parts.limits.check(limits);
   const expiresAt = askedExpiry(asked, now, lifetime);
   const fields: NewRecord = {
@@ -28,6 +32,7 @@ export async function issue(parts: ServiceParts, input: IssueInput): Promise<Iss
     ...(name !== undefined && { name }),
     ...(metadata !== undefined && { metadata }),
     ...(limits !== undefined && { limits }),
+    ...originPart({ createdBy, purpose }),
   };
   checkSize(fields, quotas);
   const insert = () => parts.records.insert(fields);

@@ -19,12 +19,12 @@ export async function list(
 ): Promise<TokenPage> {
   const now = clock();
   const query = readInput<Read<ListInput>>(listInput() as z.ZodMiniType<Read<ListInput>>, input);
-  const { account, state, parent, name, sort = 'created', cursor: given } = query;
+  const { account, state, parent, name, createdBy, sort = 'created', cursor: given } = query;
   const { limit = DEFAULT_PAGE_TOKENS, maxBytes = MAX_RECORD_BYTES } = query;
   const isUnused = query.unused !== undefined;
   const { usage } = view;
   if (usage === undefined && (isUnused || sort === 'lastUsed')) throw usageIsOff();
-  const wanted = { account, state, parent, name, isWanted: scopeTest(query), isUnused };
+  const wanted = { account, state, parent, name, createdBy, isWanted: scopeTest(query), isUnused };
   const { records, cursor } = await all.page(
     {
       ...wanted,
@@ -45,9 +45,9 @@ type ListQuery = Read<ListInput>;
 
 /** What identifies a list in its cursors. */
 function filterText({ account, scope = [], match = 'overlaps', ...more }: ListQuery): string {
-  const { state = 'active', sort = 'created', name, parent, domain, unused } = more;
+  const { state = 'active', sort = 'created', name, parent, domain, unused, createdBy } = more;
   const asked = scope.length > 1 ? scope : (scope[0] ?? null);
-  const others = { state, sort, name, parent, domain: domain?.toLowerCase(), unused };
+  const others = { state, sort, name, parent, domain: domain?.toLowerCase(), unused, createdBy };
   // A plain list is named by the first three alone.
   const isPlain = JSON.stringify(others) === JSON.stringify({ state: 'active', sort: 'created' });
   return JSON.stringify([account, asked, match, ...(isPlain ? [] : [others])]);

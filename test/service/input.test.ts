@@ -45,7 +45,8 @@ describe('an unknown member', () => {
     ['x'.repeat(32), `"${'x'.repeat(32)}"`],
     ['hunter7', '(its name is not shown)'],
   ])('%j is quoted as %s, with a list of the known members', async (name, quoted) => {
-    const known = 'account, scopes, ttlSeconds, expiresIn, expiresAt, name, metadata, limits';
+    const known =
+      'account, scopes, ttlSeconds, expiresIn, expiresAt, name, metadata, limits, createdBy, purpose';
 
     expect(await messageFor({ [name]: 1 })).toBe(`unknown member ${quoted} (known: ${known})`);
   });
@@ -137,7 +138,7 @@ describe('invalid input', () => {
     ],
     [
       () => asked('ada'),
-      'list takes an object { account, scope, match, state, name, parent, domain, unused, sort, limit, maxBytes, cursor }; got a text',
+      'list takes an object { account, scope, match, state, name, parent, domain, unused, createdBy, sort, limit, maxBytes, cursor }; got a text',
     ],
     [() => asked([]), expect.stringMatching(/^list takes an object \{.*; got an empty list$/)],
     [
