@@ -172,6 +172,7 @@ const EXPORTS: Record<
     file: 'http/index.ts',
     names: [
       'type Authenticate',
+      'type CallerAccount',
       'type Credentials',
       'type FixedAccount',
       'fixedAccounts',

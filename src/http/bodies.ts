@@ -126,7 +126,7 @@ function expiresIn({ maxSeconds }: Lifetime): z.ZodMiniType<number> {
 
 /** The bodies of the calls that take one, each made on its first use. */
 export type BodySchemas = Readonly<
-  Record<'create' | 'replace' | 'patch' | 'rotate' | 'explain', () => z.ZodMiniObject>
+  Record<'create' | 'derive' | 'replace' | 'patch' | 'rotate' | 'explain', () => z.ZodMiniObject>
 >;
 
 /** The members of bodies that say how long a token lives. */
@@ -151,6 +151,7 @@ export function bodySchemas(lifetime: Lifetime): BodySchemas {
   const duration = once(() => z.optional(expiresIn(lifetime)));
   return {
     create: once(() => createBody(lifetime, duration())),
+    derive: once(() => createBody(lifetime, duration(), { actorToken: actorToken() })),
     replace: once(() =>
       body(
         {
@@ -168,7 +169,20 @@ export function bodySchemas(lifetime: Lifetime): BodySchemas {
   };
 }
 
-function createBody({ maxSeconds }: Lifetime, duration: z.ZodMiniType): z.ZodMiniObject {
+function actorToken(): z.ZodMiniType {
+  return z.optional(
+    described(
+      fields.actorToken(),
+      'The value of a live token of any account: it proves who acts with the new one, and grants nothing (RFC 8693 section 2.1).',
+    ),
+  );
+}
+
+function createBody(
+  { maxSeconds }: Lifetime,
+  duration: z.ZodMiniType,
+  more: z.core.$ZodShape = {},
+): z.ZodMiniObject {
   const ttl = described(secondsField('ttl', 1, maxSeconds), 'The lifetime in seconds.');
   return body(
     {
@@ -179,6 +193,10 @@ function createBody({ maxSeconds }: Lifetime, duration: z.ZodMiniType): z.ZodMin
       name: z.optional(name()),
       metadata: z.optional(metadata()),
       limits: z.optional(limits()),
+      purpose: z.optional(
+        described(fields.purpose(), 'What the token is for, 1 to 200 characters. Never changes.'),
+      ),
+      ...more,
     },
     { not: TWO_LIFETIMES },
   );

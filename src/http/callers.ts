@@ -2,7 +2,13 @@ import { sha256 } from '../values/hmac.ts';
 import { HttpError } from './errors.ts';
 import type { HttpRequest } from './request.ts';
 import { type Authenticate, readBasic } from './sign-in/basic-auth.ts';
-import { type Caller, readingsOf, type SessionAccount, type SignIns } from './sign-in/sign-in.ts';
+import {
+  type Caller,
+  type Identity,
+  readingsOf,
+  type SessionAccount,
+  type SignIns,
+} from './sign-in/sign-in.ts';
 
 /** How callers of an address may sign in: by at least one of these. */
 export interface SignInWays {
@@ -13,8 +19,7 @@ export interface SignInWays {
 }
 
 /** A caller who has signed in. */
-export interface SignedIn {
-  readonly account: string;
+export interface SignedIn extends Identity {
   readonly isBySession: boolean;
 }
 
@@ -31,14 +36,14 @@ export async function signIn(
   const { request } = caller;
   const header = request.header('authorization');
   if (session !== undefined && (authenticate === undefined || header === undefined)) {
-    const account = await signIns.checkSession(session, caller);
+    const identity = await signIns.checkSession(session, caller);
     const challenge = challengeFor(request, authenticate);
-    if (account === null) throw unauthenticated('nobody is signed in', challenge);
+    if (identity === null) throw unauthenticated('nobody is signed in', challenge);
     const expected = request.header(ACCOUNT_HEADER);
-    if (expected !== undefined && expected !== markOf(account)) {
+    if (expected !== undefined && expected !== markOf(identity.account)) {
       throw unauthenticated('another account is signed in now', challenge);
     }
-    return { account, isBySession: true };
+    return { ...identity, isBySession: true };
   }
   const challenge = challengeFor(request, authenticate);
   const credentials = readBasic(header);
@@ -46,8 +51,8 @@ export async function signIn(
     throw unauthenticated(faultOf(header), challenge);
   }
   const readings = isOAuth ? readingsOf(credentials) : ([credentials] as const);
-  const account = await signIns.check(authenticate, readings, caller);
-  if (account !== null) return { account, isBySession: false };
+  const identity = await signIns.check(authenticate, readings, caller);
+  if (identity !== null) return { ...identity, isBySession: false };
   throw unauthenticated('the user name or the password is wrong', challenge);
 }
 

@@ -218,6 +218,7 @@ class HttpHandler {
     if (!this.#acceptValues && token !== '' && !isId(token)) refuseValue(token);
     const answer = await verb({
       account: admitted?.account ?? '',
+      user: signedIn?.user,
       token: admitted?.value ?? token,
       body,
       query,
@@ -314,7 +315,10 @@ function byCookie(ways: SignInWays, sessions: CookieSessions): CredentialCheck {
   return async (signIns, caller) => {
     try {
       const admitted = await check(signIns, caller);
-      return { ...admitted, signedIn: { account: admitted.account, isBySession: true } };
+      return {
+        ...admitted,
+        signedIn: { ...admitted.signedIn, account: admitted.account, isBySession: true },
+      };
     } catch (error) {
       throw withoutCookie(error, sessions.cleared(caller.request));
     }

@@ -24,6 +24,7 @@ export { sendResponse } from './node/sending.ts';
 export { errorResponse } from './responses.ts';
 export {
   type Authenticate,
+  type CallerAccount,
   type Credentials,
   type FixedAccount,
   fixedAccounts,

@@ -54,6 +54,10 @@ export const QUERIES = {
         fields.unused(),
         '`never`: only tokens of which no use was recorded. Needs a service that records uses.',
       ),
+      createdBy: parameter(
+        fields.createdBy(),
+        'Only tokens that this person made: exactly this text, as the service names people.',
+      ),
       sort: z.optional(
         described(
           fields.sort(),

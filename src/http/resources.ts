@@ -68,6 +68,8 @@ export const LISTED_BATCH = 500;
 export interface ResourceCall {
   /** Empty for calls without credentials. */
   readonly account: string;
+  /** Who calls for the account, if the host names people. */
+  readonly user: string | undefined;
   /** The value or id in the path, or the Bearer value; empty without one. */
   readonly token: string;
   /** The parsed JSON, or the parameters of a form. */
@@ -108,22 +110,25 @@ export class TokenResources {
     this.#toWire = tokens.recordsUsage ? toWireWithUse : toWire;
   }
 
-  readonly issue: Verb = ({ account, body }) =>
-    this.#create<IssueInput>(body, (input) => this.#tokens.issue({ ...input, account }));
+  readonly issue: Verb = ({ account, user, body }) =>
+    this.#create<IssueInput>('create', body, (input) =>
+      this.#tokens.issue({ ...input, account, createdBy: user }),
+    );
 
   readonly derive: Verb = ({ token: value, body, address }) =>
-    this.#create<DeriveInput>(body, (input) =>
+    this.#create<DeriveInput>('derive', body, (input) =>
       this.#tokens.derive(value, input, { address }).catch(throwBearerError),
     );
 
   async #create<Input>(
+    kind: 'create' | 'derive',
     body: unknown,
     create: (input: Input) => Promise<IssuedToken>,
   ): Promise<HttpResponse> {
     const members = this.#acceptLegacyBody ? fromLegacyBody(body) : body;
     refuseExpireNumber(members);
     try {
-      const token = await create(toInput<Input>(this.#schemas.create(), required(members)));
+      const token = await create(toInput<Input>(this.#schemas[kind](), required(members)));
       return succeed(toWire(token), etag(token));
     } catch (error) {
       throw this.#acceptLegacyBody ? inLegacyWords(error, body) : withLegacyHint(error, body);

@@ -171,7 +171,7 @@ export const ROUTES = {
     summary: 'Derives a narrower token from the bearer token',
     description:
       'The new token gets the requested scopes that the bearer token also has, and expires no later than it.',
-    body: 'create',
+    body: 'derive',
     bodyExample: NEW_TOKEN,
     ...ISSUED,
     // A parent that holds nothing is not an empty catalog.

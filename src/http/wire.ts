@@ -258,6 +258,13 @@ const token = once(() =>
         description: 'How the token is limited beyond its scopes and expiry.',
       }),
     ),
+    createdBy: z.exactOptional(text('Who made it, as the service names people.')),
+    purpose: z.exactOptional(text('What it is for.')),
+    actor: z.exactOptional(
+      z
+        .object({ sub: text('The account that acts.'), token: id({ description: 'Its token.' }) })
+        .check(z.describe('Who acts with it, proven when it was derived (RFC 8693 section 4.1).')),
+    ),
     descendants: z.exactOptional(
       count({
         maximum: MAX_COUNTED_DESCENDANTS,
@@ -503,7 +510,7 @@ export type WireFinding = Answers['FindingList']['data'][number];
 
 export function toWire(token: Token): WireToken {
   const { scopes, expiresAt, value, id, state, createdAt, version, name, metadata } = token;
-  const { limits, masked, parent } = token;
+  const { limits, masked, parent, createdBy, purpose, actor } = token;
   return {
     scopes,
     expire: toUnixSeconds(expiresAt),
@@ -518,6 +525,9 @@ export function toWire(token: Token): WireToken {
     ...(name !== undefined && { name }),
     ...(metadata !== undefined && { metadata }),
     ...(limits !== undefined && { limits }),
+    ...(createdBy !== undefined && { createdBy }),
+    ...(purpose !== undefined && { purpose }),
+    ...(actor !== undefined && { actor }),
   };
 }
 

@@ -107,6 +107,7 @@ export const fields = {
     }),
   ),
   cursor: once(() => z.string({ error: got('cursor must be one that an earlier page gave') })),
+  actorToken: once(() => z.string({ error: got('actorToken must be the value of a token') })),
   graceSeconds: once(() => secondsField('graceSeconds', 0, MAX_LIFETIME_SECONDS)),
   activate: once(() => z.literal('first-use', { error: got('activate must be "first-use"') })),
   cancel: once(() => z.literal(true, { error: got('cancel must be true') })),
@@ -288,7 +289,7 @@ export function deriveInput(lifetime: Lifetime): () => z.ZodMiniType<Read<Derive
     strict(
       {
         ...newTokenFields(lifetime),
-        actorToken: z.optional(z.string({ error: 'actorToken must be the value of a token' })),
+        actorToken: z.optional(fields.actorToken()),
       },
       'derive takes',
     ),

@@ -5,7 +5,7 @@ import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { Clock, Explanation, RefusalReason, Token, TokenErrorCode, TokenService, Verdict } from 'tokenwright';
 import type { AskedScope, Scope, ScopeCatalog } from 'tokenwright/scope';
 
-export type Authenticate = (credentials: Credentials, request: Request) => string | null | Promise<string | null>;
+export type Authenticate = (credentials: Credentials, request: Request) => CallerAccount | null | Promise<CallerAccount | null>;
 
 export type BearerGuard<out Entry extends string = string> = <const Asked extends string = never>(request: GuardedRequest, need?: GuardNeed<AskedScope<Entry, Asked>>) => GuardOutcome | Promise<GuardOutcome>;
 
@@ -19,6 +19,11 @@ export interface BearerGuardOptions<Entry extends string = string> {
   readonly onRefusal?: ((refusal: GuardRefusal) => void) | undefined;
   readonly onError?: ((error: unknown) => void) | undefined;
 }
+
+export type CallerAccount = string | {
+  readonly account: string;
+  readonly user: string;
+};
 
 export interface Credentials {
   readonly username: string;
@@ -265,5 +270,5 @@ interface RouteNeed<Asked extends string = string> {
 }
 
 type SessionAccount = {
-  accountOf(request: Request, incoming: IncomingMessage | undefined): string | null | Promise<string | null>;
+  accountOf(request: Request, incoming: IncomingMessage | undefined): CallerAccount | null | Promise<CallerAccount | null>;
 }['accountOf'];

@@ -25,7 +25,9 @@ export interface CountedTokens {
   readonly next?: string | undefined;
 }
 
-export type DeriveInput<Asked extends string = string> = Omit<IssueInput<Asked>, 'account'>;
+export interface DeriveInput<Asked extends string = string> extends Omit<IssueInput<Asked>, 'account'> {
+  readonly actorToken?: string | undefined;
+}
 
 export type DeriveOptions = Pick<VerifyOptions, 'address'>;
 
@@ -81,6 +83,7 @@ export interface ImportInput<Asked extends string = string> {
   readonly name?: string | undefined;
   readonly metadata?: JsonObject | undefined;
   readonly suspended?: boolean | undefined;
+  readonly createdBy?: string | undefined;
 }
 
 export interface ImportReport {
@@ -99,6 +102,8 @@ export interface IssueInput<Asked extends string = string> {
   readonly name?: string | undefined;
   readonly metadata?: JsonObject | undefined;
   readonly limits?: TokenLimits | undefined;
+  readonly createdBy?: string | undefined;
+  readonly purpose?: string | undefined;
 }
 
 export interface IssuedToken extends Token {
@@ -150,6 +155,7 @@ export interface ListInput<Asked extends string = string> {
   readonly parent?: string | undefined;
   readonly domain?: string | undefined;
   readonly unused?: 'never' | undefined;
+  readonly createdBy?: string | undefined;
   readonly sort?: 'created' | 'expire' | 'name' | 'lastUsed' | undefined;
   readonly limit?: number | undefined;
   readonly maxBytes?: number | undefined;
@@ -364,6 +370,12 @@ export interface Token {
   readonly name?: string;
   readonly metadata?: JsonObject;
   readonly limits?: TokenLimits;
+  readonly createdBy?: string;
+  readonly purpose?: string;
+  readonly actor?: {
+    readonly sub: string;
+    readonly token: TokenId;
+  };
   readonly pending?: true;
   readonly uses?: number;
   readonly lastUsedAt?: Date;
@@ -481,6 +493,15 @@ export interface TokenLimits {
   };
 }
 
+export interface TokenOrigin {
+  readonly createdBy?: string;
+  readonly purpose?: string;
+  readonly actor?: {
+    readonly sub: string;
+    readonly token: TokenId;
+  };
+}
+
 export interface TokenPage {
   readonly tokens: Token[];
   readonly cursor?: string;
@@ -509,6 +530,7 @@ export interface TokenRecord {
   readonly limits?: TokenLimits | undefined;
   readonly ancestors?: readonly TokenId[] | undefined;
   readonly format?: string | undefined;
+  readonly origin?: TokenOrigin | undefined;
   readonly pending?: {
     readonly prefix: string;
     readonly kid: string;

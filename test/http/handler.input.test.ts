@@ -683,13 +683,13 @@ describe('an error message', () => {
     [
       'POST /token',
       { scopes: SCOPES, ttlSeconds: 60 },
-      'unknown member "ttlSeconds"; did you mean ttl? (known: scopes, ttl, expiresIn, expire, name, metadata, limits)',
+      'unknown member "ttlSeconds"; did you mean ttl? (known: scopes, ttl, expiresIn, expire, name, metadata, limits, purpose)',
       undefined,
     ],
     [
       'POST /token',
       [],
-      'the body must be an object { scopes, ttl, expiresIn, expire, name, metadata, limits }; got an empty list',
+      'the body must be an object { scopes, ttl, expiresIn, expire, name, metadata, limits, purpose }; got an empty list',
       undefined,
     ],
     [

@@ -23,11 +23,17 @@ export interface Credentials {
   readonly password: string;
 }
 
+/**
+ * An account, alone or with who calls for it, as you name people: 1 to 255 bytes of text. Tokens that they
+ * issue have the name as `createdBy`.
+ */
+export type CallerAccount = string | { readonly account: string; readonly user: string };
+
 /** Returns the account that the credentials open, or `null`. */
 export type Authenticate = (
   credentials: Credentials,
   request: Request,
-) => string | null | Promise<string | null>;
+) => CallerAccount | null | Promise<CallerAccount | null>;
 
 /** One entry of a fixed list. */
 export interface FixedAccount {

@@ -5,13 +5,13 @@ import { notify } from '../../events.ts';
 import { kindOf } from '../../text/wording.ts';
 import { systemClock } from '../../time/clock.ts';
 import { withDeadline } from '../../time/deadline.ts';
-import { isAccount } from '../../token/record.ts';
+import { isAccount, isObject } from '../../token/record.ts';
 import { newMarker } from '../../values/hmac.ts';
 import { type ClientAddress, readAddress, showBriefly } from '../address.ts';
 import { ErrorReporter, StacklessError } from '../error-reporter.ts';
 import { HttpError, overloaded } from '../errors.ts';
 import { type HttpRequest, ownForms } from '../request.ts';
-import type { Authenticate, Credentials } from './basic-auth.ts';
+import type { Authenticate, CallerAccount, Credentials } from './basic-auth.ts';
 import { type Attempt, type FailureLimiter, remoteAddress } from './login-limiter.ts';
 
 /** Milliseconds for one answer of a `limiter`. @bound */
@@ -29,7 +29,7 @@ export type SessionAccount = {
   accountOf(
     request: Request,
     incoming: IncomingMessage | undefined,
-  ): string | null | Promise<string | null>;
+  ): CallerAccount | null | Promise<CallerAccount | null>;
 }['accountOf'];
 
 /** One check of credentials, for audit logs. The password is not part of it. */
@@ -69,8 +69,14 @@ export interface Caller {
 /** One or two ways to read the credentials of a call. */
 export type Readings = readonly [first: Credentials, second?: Credentials];
 
-interface Found {
+/** Who calls. */
+export interface Identity {
   readonly account: string;
+  /** Absent if the host names only the account. */
+  readonly user?: string;
+}
+
+interface Found extends Identity {
   readonly credentials: Credentials;
 }
 
@@ -121,14 +127,14 @@ export class SignIns {
     authenticate: Authenticate,
     readings: Readings,
     { request, client, error }: Caller,
-  ): Promise<string | null> {
+  ): Promise<Identity | null> {
     const [credentials] = readings;
     try {
       if (error !== undefined) throw error;
       const found = await this.#accountOf(authenticate, readings, request, client?.network);
       if (found === null) this.#report('refused', credentials, client);
       else this.#report('accepted', found.credentials, client, found.account);
-      return found?.account ?? null;
+      return found;
     } catch (thrown) {
       const failure = this.#toHttpError(thrown);
       const isLimited = failure.code === 'rate_limited';
@@ -141,14 +147,15 @@ export class SignIns {
    * The account of a session, or `null` if nobody is signed in. Reports no sign-in, since the host has made
    * it. Rejects with an `HttpError` only.
    */
-  async checkSession(session: SessionAccount, { request, error }: Caller): Promise<string | null> {
+  async checkSession(
+    session: SessionAccount,
+    { request, error }: Caller,
+  ): Promise<Identity | null> {
     try {
       if (error !== undefined) throw error;
       const answer = Promise.resolve(session(request.toFetch(), request.incoming));
       const late = () => new StacklessError('session has not answered within ten seconds');
-      const account: unknown = await withDeadline(answer, AUTHENTICATE_DEADLINE_MS, late);
-      if (account === null || isAccount(account)) return account;
-      throw noAccount('session', account);
+      return identityIn(await withDeadline(answer, AUTHENTICATE_DEADLINE_MS, late), 'session');
     } catch (thrown) {
       throw this.#toHttpError(thrown);
     }
@@ -163,12 +170,12 @@ export class SignIns {
     const own = ownForms.get(authenticate);
     let found: Found | null = null;
     const checkOne = async (credentials: Credentials) => {
-      const account: unknown = own?.check
+      const answer: unknown = own?.check
         ? await own.check(credentials, network)
         : await authenticate(credentials, request.toFetch());
-      if (account !== null && !isAccount(account)) throw noAccount('authenticate', account);
-      if (account !== null) found = { account, credentials };
-      return account;
+      const identity = identityIn(answer, 'authenticate');
+      if (identity !== null) found = { ...identity, credentials };
+      return identity?.account ?? null;
     };
     const [first, second] = readings;
     const check = () => {
@@ -261,10 +268,19 @@ function copyOf(text: string): string {
 }
 
 /** Says what a function of the host should have returned. Quotes no text: it may be a password. */
+/** Reads what a function of the host returned. */
+function identityIn(answer: unknown, name: 'authenticate' | 'session'): Identity | null {
+  if (answer === null) return null;
+  if (isAccount(answer)) return { account: answer };
+  const { account, user } = isObject(answer) ? answer : {};
+  if (isAccount(account) && isAccount(user)) return { account, user };
+  throw noAccount(name, answer);
+}
+
 function noAccount(name: 'authenticate' | 'session', returned: unknown): StacklessError {
   const nobody = name === 'session' ? 'if nobody is signed in' : 'for wrong credentials';
   return new StacklessError(
-    `${name} must return the name of the account, 1 to ${MAX_ACCOUNT_BYTES} bytes of text, or null ${nobody}; got ${kindOf(returned)}`,
+    `${name} must return the name of the account, 1 to ${MAX_ACCOUNT_BYTES} bytes of text, or { account, user } of such texts, or null ${nobody}; got ${kindOf(returned)}`,
   );
 }
 

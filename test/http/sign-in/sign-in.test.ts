@@ -149,7 +149,7 @@ describe('an authenticate that fails', () => {
     for (let i = 0; i < 3; i++) expectFailure(await list('ada'), 'store_unavailable');
 
     expect(onError.mock.calls.map(([error]) => error.message)).toEqual([
-      `authenticate must return the name of the account, 1 to 255 bytes of text, or null for wrong credentials; got ${got}`,
+      `authenticate must return the name of the account, 1 to 255 bytes of text, or { account, user } of such texts, or null for wrong credentials; got ${got}`,
     ]);
   });
 
