@@ -17,6 +17,7 @@ export type {
   Preset,
   RefusedRow,
   ReviewInput,
+  RevocationPreview,
   RevokeOptions,
   RotateOptions,
   ScopeDetail,

@@ -21,6 +21,7 @@ import type {
   ResealOptions,
   ReviewInput,
   ReviewPageInput,
+  RevocationPreview,
   RevokeAllOptions,
   RevokeOptions,
   RotateOptions,
@@ -290,7 +291,15 @@ export class TokenService<out Entry extends string = string> {
    * @example
    * console.log(await tokens.revokeAll('acme')); // 3
    */
-  revokeAll(account: string, options: RevokeAllOptions = {}): Promise<number> {
+  revokeAll(
+    account: string,
+    options: RevokeAllOptions & { readonly dryRun: true },
+  ): Promise<RevocationPreview>;
+  revokeAll(
+    account: string,
+    options?: RevokeAllOptions & { readonly dryRun?: false | undefined },
+  ): Promise<number>;
+  revokeAll(account: string, options: RevokeAllOptions = {}): Promise<number | RevocationPreview> {
     return revokeAll(TokenService.#of(this), account, options);
   }
 

@@ -43,6 +43,7 @@ const EXPORTS: Record<
       'type TokenAdvice',
       'type TokenFinding',
       'type ReviewInput',
+      'type RevocationPreview',
       'type ResealReport',
       'type Upkeep',
       'type ChangeOptions',

@@ -186,6 +186,8 @@ export const revokeOptions = once(() =>
 
 export const revokeAllOptions = once(() =>
   strict({
+    createdBy: z.optional(fields.createdBy()),
+    dryRun: z.optional(z.boolean({ error: got('dryRun must be true or false') })),
     onProgress: z.optional(callback<(progress: number) => void>('onProgress must be a function')),
   }),
 );

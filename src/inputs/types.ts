@@ -4,6 +4,7 @@ import type {
   JsonObject,
   ListedState,
   ResealReport,
+  Token,
   TokenId,
   TokenLimits,
 } from '../token/record.ts';
@@ -307,8 +308,25 @@ export interface RevokeOptions {
 
 /** The options of `revokeAll`. */
 export interface RevokeAllOptions {
+  /**
+   * Revokes only what this person made: exactly this text. Prevent first that the person makes more: a token
+   * that is being issued meanwhile may be missed. @default everybody's
+   */
+  readonly createdBy?: string | undefined;
+  /** Revokes nothing, and says what would end. @default false */
+  readonly dryRun?: boolean | undefined;
   /** Called with the count so far when a batch of tokens is revoked and more may follow. */
   readonly onProgress?: ((revoked: number) => void) | undefined;
+}
+
+/** What `revokeAll` with `dryRun` would end. */
+export interface RevocationPreview {
+  /** How many live tokens it would revoke. */
+  readonly count: number;
+  /** How many other live tokens were derived from these, and would end with them. */
+  readonly ending: number;
+  /** The first 100 of those that it would revoke, the newest first. */
+  readonly tokens: readonly Token[];
 }
 
 /** The options of `verify`. */

@@ -1,6 +1,6 @@
 import { type Ancestors, hasEnded } from '../access/lineage.ts';
 import { MAX_COUNTED_DESCENDANTS } from '../bounds.ts';
-import { type Position, positionOf } from '../ports/token-store.ts';
+import { type Position, positionOf, type QuotaHolder } from '../ports/token-store.ts';
 import { nextTurn } from '../time/deadline.ts';
 import type { TokenId, TokenRecord } from '../token/record.ts';
 import type { ServiceParts } from './parts.ts';
@@ -32,7 +32,7 @@ export async function countDescendants(
   // A derived token is one of them itself.
   if (live <= (token.ancestors === undefined ? 0 : 1)) return 0;
   let count = 0;
-  for await (const { record, ancestors } of unended(parts, token, now)) {
+  for await (const { record, ancestors } of below(parts, token, now)) {
     if (!hasEnded(record, ancestors, now)) count += 1;
     if (count === MAX_COUNTED_DESCENDANTS) break;
   }
@@ -67,7 +67,8 @@ export function endDeadDescendants(
   );
 }
 
-interface Descendant {
+/** A record that is neither revoked nor expired, and what it was derived from. */
+export interface Unended {
   readonly record: TokenRecord;
   readonly ancestors: Ancestors;
 }
@@ -76,12 +77,12 @@ async function revokeUntilNone(
   parts: ServiceParts,
   token: Ancestor,
   now: number,
-  isWanted: (descendant: Descendant) => boolean,
+  isWanted: (descendant: Unended) => boolean,
 ): Promise<number> {
   let count = 0;
   for (;;) {
     const found: TokenRecord[] = [];
-    for await (const descendant of unended(parts, token, now)) {
+    for await (const descendant of below(parts, token, now)) {
       if (isWanted(descendant)) found.push(descendant.record);
       if (found.length === MAX_REVOKED_TOGETHER) break;
     }
@@ -90,9 +91,10 @@ async function revokeUntilNone(
   }
 }
 
-async function revokeEach(
+/** Revokes tokens concurrently, and says how many this call revoked. */
+export async function revokeEach(
   { store, events }: ServiceParts,
-  found: readonly TokenRecord[],
+  found: readonly Pick<TokenRecord, 'id' | 'account'>[],
   now: number,
 ): Promise<number> {
   const at = new Date(now);
@@ -107,22 +109,27 @@ async function revokeEach(
   return revoked.filter(Boolean).length;
 }
 
-/** The descendants of a token that are neither revoked nor expired, with their ancestors. */
-async function* unended(
+/** The descendants of a token that are neither revoked nor expired. */
+function below(parts: ServiceParts, token: Ancestor, now: number) {
+  const isBelow = ({ ancestors }: TokenRecord) => ancestors?.includes(token.id) === true;
+  return unended(parts, { account: token.account, root: rootOf(token) }, now, isBelow);
+}
+
+/** The tokens of an account, or of a root, that are neither revoked nor expired. */
+export async function* unended(
   { store, lineages }: ServiceParts,
-  token: Ancestor,
+  holder: QuotaHolder,
   now: number,
-): AsyncGenerator<Descendant, void> {
-  const { account } = token;
+  isWanted: (record: TokenRecord) => boolean = () => true,
+): AsyncGenerator<Unended, void> {
   const limit = store.isLocal ? LOCAL_PAGE : PAGE;
-  const liveAt = new Date(now);
-  const query = { account, root: rootOf(token), limit, liveAt, state: 'live' as const };
+  const query = { ...holder, limit, liveAt: new Date(now), state: 'live' as const };
   for (let after: Position | undefined; ; ) {
     if (store.isLocal) await nextTurn();
     const page = await store.page({ ...query, after }, store.deadline());
-    const below = page.filter(({ ancestors }) => ancestors?.includes(token.id) === true);
-    const lines = await lineages.ofAll(below, now);
-    for (const [at, record] of below.entries()) yield { record, ancestors: lines[at] ?? [] };
+    const wanted = page.filter(isWanted);
+    const lines = await lineages.ofAll(wanted, now);
+    for (const [at, record] of wanted.entries()) yield { record, ancestors: lines[at] ?? [] };
     const last = page.at(-1);
     if (last === undefined || page.length < limit) break;
     after = positionOf(last);

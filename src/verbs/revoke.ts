@@ -1,7 +1,11 @@
+import { hasEnded } from '../access/lineage.ts';
+import { notify } from '../events.ts';
 import { readAccount, readInput, revokeAllOptions, revokeOptions } from '../inputs/schemas.ts';
-import type { RevokeAllOptions, RevokeOptions } from '../inputs/types.ts';
+import type { RevocationPreview, RevokeAllOptions, RevokeOptions } from '../inputs/types.ts';
 import { inBatches } from '../records/batches.ts';
-import { endDescendants } from './descendants.ts';
+import { tokenOf } from '../records/token-view.ts';
+import type { Token, TokenId, TokenRecord } from '../token/record.ts';
+import { endDescendants, MAX_REVOKED_TOGETHER, revokeEach, unended } from './descendants.ts';
 import type { ServiceParts } from './parts.ts';
 
 /** Records that `revokeAll` marks in one call of the store. @bound */
@@ -26,19 +30,74 @@ export async function revoke(
   return token !== undefined;
 }
 
-/** Revokes all tokens of an account in batches, and says how many. */
+/** Revokes all tokens of an account, or those that somebody made, and says how many. */
 export async function revokeAll(
-  { now: clock, records, store, events }: ServiceParts,
+  parts: ServiceParts,
   account: string,
   options: RevokeAllOptions,
-): Promise<number> {
-  const now = clock();
+): Promise<number | RevocationPreview> {
+  const { records, store, events } = parts;
+  const now = parts.now();
   const owner = readAccount(account);
-  const { onProgress } = readInput(revokeAllOptions(), options);
+  const read = readInput(revokeAllOptions(), options);
+  const { createdBy, dryRun = false, onProgress } = read;
+  if (dryRun) return previewOf(parts, owner, createdBy, now);
+  if (createdBy !== undefined) return revokeMadeBy(parts, owner, { createdBy, onProgress }, now);
   return inBatches((limit) => records.revokeSome(owner, now, limit), {
     size: REVOKE_BATCH,
     slowMs: store.deadlineMs / 2,
     onProgress,
     onEnd: (count) => events.revokedAll(owner, count, now),
   });
+}
+
+/** Tokens that a preview shows. */
+const SHOWN_TOKENS = 100;
+
+async function previewOf(
+  parts: ServiceParts,
+  account: string,
+  createdBy: string | undefined,
+  now: number,
+): Promise<RevocationPreview> {
+  const doomed = new Set<TokenId>();
+  const tokens: Token[] = [];
+  const others: (readonly TokenId[])[] = [];
+  for await (const { record, ancestors } of unended(parts, { account }, now)) {
+    if (hasEnded(record, ancestors, now)) continue;
+    if (isMadeBy(record, createdBy)) {
+      doomed.add(record.id);
+      if (tokens.length < SHOWN_TOKENS) tokens.push(tokenOf(record, now));
+    } else if (record.ancestors !== undefined) {
+      others.push(record.ancestors);
+    }
+  }
+  const ending = others.filter((ancestors) => ancestors.some((id) => doomed.has(id))).length;
+  return Object.freeze({ count: doomed.size, ending, tokens });
+}
+
+/** Again and again until a pass finds none: more may be made meanwhile. Can be repeated after a failure. */
+async function revokeMadeBy(
+  parts: ServiceParts,
+  account: string,
+  { createdBy, onProgress }: Pick<RevokeAllOptions, 'createdBy' | 'onProgress'>,
+  now: number,
+): Promise<number> {
+  let count = 0;
+  for (;;) {
+    const found: { readonly id: TokenId; readonly account: string }[] = [];
+    const isWanted = (record: TokenRecord) => isMadeBy(record, createdBy);
+    for await (const { record, ancestors } of unended(parts, { account }, now, isWanted)) {
+      if (!hasEnded(record, ancestors, now)) found.push({ id: record.id, account });
+    }
+    if (found.length === 0) return count;
+    for (let at = 0; at < found.length; at += MAX_REVOKED_TOGETHER) {
+      count += await revokeEach(parts, found.slice(at, at + MAX_REVOKED_TOGETHER), now);
+      if (onProgress !== undefined) notify(onProgress, count);
+    }
+  }
+}
+
+function isMadeBy({ origin }: TokenRecord, createdBy: string | undefined): boolean {
+  return createdBy === undefined || origin?.createdBy === createdBy;
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { TokenOrigin, TokenService } from '../../src/index.ts';
+import type { TokenId, TokenOrigin, TokenService } from '../../src/index.ts';
 import { codeOf, OTHER_SCOPE, recordOf, refusalOf, SCOPE, setUp } from '../support.ts';
 
 const MADE = { createdBy: 'grace@shop.example', purpose: 'Nightly report: größer' };
@@ -184,4 +184,98 @@ describe('an imported token', () => {
     const old = { account: 'acme', digest, format: 'sanctum', scopes: [SCOPE], expiresAt };
     expect(await tokens.import({ ...old, createdBy: 'ann' })).toMatchObject({ createdBy: 'ann' });
   });
+});
+
+describe('revokeAll of what somebody made', () => {
+  /** Ann's root with three below it (one of which Bob made, and one of his below hers), and tokens of others. */
+  async function family() {
+    const setting = setUp();
+    const { tokens } = setting;
+    const issue = (account: string, createdBy?: string) =>
+      tokens.issue({ account, scopes: BOTH, createdBy });
+    const root = await issue('acme', 'ann');
+    const child = await tokens.derive(root.value, { scopes: BOTH });
+    const bobs = await tokens.derive(root.value, { scopes: BOTH, createdBy: 'bob' });
+    const below = await tokens.derive(bobs.value, { scopes: BOTH, createdBy: 'ann' });
+    const spared = [
+      await issue('acme', 'bob'),
+      await issue('acme', 'Ann'),
+      await issue('acme'),
+      await issue('other', 'ann'),
+    ];
+    const dead = await issue('acme', 'ann');
+    await tokens.revoke('acme', dead.id);
+    const suspended = await issue('acme', 'ann');
+    await tokens.patch('acme', suspended.id, { suspended: true });
+    return { ...setting, made: [root, child, below, suspended], bobs, spared };
+  }
+
+  it('names exactly what would die, and then ends it', async () => {
+    const { tokens, store, made, bobs, spared } = await family();
+    const ids = made.map(({ id }) => id).sort();
+
+    const preview = await tokens.revokeAll('acme', { createdBy: 'ann', dryRun: true });
+
+    expect(preview).toMatchObject({ count: 4, ending: 1 });
+    expect(preview.tokens.map(({ id }) => id).sort()).toEqual(ids);
+    expect(JSON.stringify(preview)).not.toContain(made[0]?.value);
+    expect((await recordOf(store, made[0]?.id as never)).revokedAt).toBeUndefined();
+    expect(await tokens.revokeAll('acme', { createdBy: 'ann' })).toBe(4);
+    for (const { value } of [...made, bobs]) {
+      expect((await tokens.verify(value, { scope: SCOPE })).ok).toBe(false);
+    }
+    for (const { value } of spared) {
+      expect((await tokens.verify(value, { scope: SCOPE })).ok).toBe(true);
+    }
+    const after = await tokens.revokeAll('acme', { createdBy: 'ann', dryRun: true });
+    expect(after).toEqual({ count: 0, ending: 0, tokens: [] });
+    expect(await tokens.revokeAll('acme', { createdBy: 'ann' })).toBe(0);
+  });
+
+  it('previews all tokens of an account without a name', async () => {
+    const { tokens } = await family();
+
+    const preview = await tokens.revokeAll('acme', { dryRun: true });
+
+    expect(preview).toMatchObject({ count: 8, ending: 0 });
+  });
+
+  it('shows the first hundred, counts all, and reports each batch', async () => {
+    const { tokens } = setUp();
+    const input = { account: 'acme', scopes: [SCOPE], createdBy: 'ann' };
+    await Promise.all(Array.from({ length: 250 }, () => tokens.issue(input)));
+    const counts: number[] = [];
+
+    const preview = await tokens.revokeAll('acme', { createdBy: 'ann', dryRun: true });
+    const count = await tokens.revokeAll('acme', {
+      createdBy: 'ann',
+      onProgress: (sofar) => counts.push(sofar),
+    });
+
+    expect([preview.count, preview.tokens.length, count]).toEqual([250, 100, 250]);
+    expect(counts).toEqual([100, 200, 250]);
+  });
+
+  it('finds what is made while it runs', async () => {
+    const { tokens, store } = setUp();
+    const input = { account: 'acme', scopes: [SCOPE], createdBy: 'ann' };
+    await tokens.issue(input);
+    let late = 3;
+    store.break('revoke', async (id: TokenId, account: string, at: Date) => {
+      late -= 1;
+      if (late >= 0) await tokens.issue(input);
+      return store.inner.revoke(id, account, at);
+    });
+
+    expect(await tokens.revokeAll('acme', { createdBy: 'ann' })).toBe(4);
+  });
+
+  it.each([{ createdBy: '' }, { createdBy: 7 }, { dryRun: 'yes' }, { madeBy: 'ann' }])(
+    'refuses %j',
+    async (options) => {
+      const { tokens } = await family();
+
+      expect(await codeOf(tokens.revokeAll('acme', options as never))).toBe('invalid_request');
+    },
+  );
 });
