@@ -37,15 +37,7 @@ export const QUERIES = {
         z.string(),
         'Only tokens whose name contains this, in upper or lower case; empty for all.',
       ),
-      parent: z.optional(
-        fields.parent().check(
-          z.meta({
-            type: 'string',
-            pattern: ID_PATTERN,
-            description: 'Only tokens that were derived from the one with this id, directly.',
-          }),
-        ),
-      ),
+      parent: parentFilter(),
       domain: parameter(
         fields.domain(),
         'Only tokens with a scope on this host, such as `shop.example`, also one with a wildcard.',
@@ -129,6 +121,13 @@ export const QUERIES = {
 
 function parameter<Schema extends z.ZodMiniType>(schema: Schema, description: string) {
   return z.optional(described(schema, description));
+}
+
+function parentFilter() {
+  const description = 'Only tokens that were derived from the one with this id, directly.';
+  return z.optional(
+    fields.parent().check(z.meta({ type: 'string', pattern: ID_PATTERN, description })),
+  );
 }
 
 function days(name: string, description: string) {

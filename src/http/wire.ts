@@ -226,6 +226,12 @@ const preset = once(() =>
   }),
 );
 
+const actor = once(() =>
+  z
+    .object({ sub: text('The account that acts.'), token: id({ description: 'Its token.' }) })
+    .check(z.describe('Who acts with it, proven when it was derived (RFC 8693 section 4.1).')),
+);
+
 /** A token: {@link toWire}, {@link toWireRotated} and {@link toWireWithUse} make it. */
 const token = once(() =>
   z.object({
@@ -260,11 +266,7 @@ const token = once(() =>
     ),
     createdBy: z.exactOptional(text('Who made it, as the service names people.')),
     purpose: z.exactOptional(text('What it is for.')),
-    actor: z.exactOptional(
-      z
-        .object({ sub: text('The account that acts.'), token: id({ description: 'Its token.' }) })
-        .check(z.describe('Who acts with it, proven when it was derived (RFC 8693 section 4.1).')),
-    ),
+    actor: z.exactOptional(actor()),
     descendants: z.exactOptional(
       count({
         maximum: MAX_COUNTED_DESCENDANTS,

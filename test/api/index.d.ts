@@ -281,6 +281,12 @@ export interface ReviewInput {
   readonly onProgress?: ((reviewed: number) => void) | undefined;
 }
 
+export interface RevocationPreview {
+  readonly count: number;
+  readonly ending: number;
+  readonly tokens: readonly Token[];
+}
+
 export interface RevokeOptions {
   readonly ifVersion?: number | undefined;
   readonly descendants?: boolean | undefined;
@@ -554,7 +560,12 @@ export declare class TokenService<out Entry extends string = string> {
   modify<const Asked extends string = never>(account: string, valueOrId: string, change: ModifyInput<AskedScope<Entry, Asked>>, options?: ChangeOptions): Promise<ModifiedToken>;
   patch<const Asked extends string = never>(account: string, valueOrId: string, change: PatchInput<AskedScope<Entry, Asked>>, options?: ChangeOptions): Promise<ModifiedToken>;
   revoke(account: string, valueOrId: string, options?: RevokeOptions): Promise<boolean>;
-  revokeAll(account: string, options?: RevokeAllOptions): Promise<number>;
+  revokeAll(account: string, options: RevokeAllOptions & {
+    readonly dryRun: true;
+  }): Promise<RevocationPreview>;
+  revokeAll(account: string, options?: RevokeAllOptions & {
+    readonly dryRun?: false | undefined;
+  }): Promise<number>;
   rotate(account: string, valueOrId: string, options?: RotateOptions): Promise<RotatedToken>;
   rotate(account: string, valueOrId: string, options: CancelRotationOptions): Promise<Token>;
   explain(account: string, valueOrId: string, need: Need): Promise<Explanation>;
@@ -813,6 +824,8 @@ interface ResealOptions {
 }
 
 interface RevokeAllOptions {
+  readonly createdBy?: string | undefined;
+  readonly dryRun?: boolean | undefined;
   readonly onProgress?: ((revoked: number) => void) | undefined;
 }
 

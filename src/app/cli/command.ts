@@ -26,7 +26,7 @@ export const ID_HELP = `ID is the id of the token. With a store, its value works
 standard input, because arguments are visible in process lists.`;
 
 export const TOKEN_JSON =
-  'the token as in the answer of the service: { id, token, masked, scopes, state, createdAt, expire, version, pending?, parent?, name?, metadata?, limits? }; times are UNIX seconds';
+  'the token as in the answer of the service: { id, token, masked, scopes, state, createdAt, expire, version, pending?, parent?, name?, metadata?, limits?, createdBy?, purpose?, actor? }; times are UNIX seconds';
 
 /** The result of a command, for people and for programs. */
 export interface Outcome {

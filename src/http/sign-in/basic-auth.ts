@@ -27,7 +27,14 @@ export interface Credentials {
  * An account, alone or with who calls for it, as you name people: 1 to 255 bytes of text. Tokens that they
  * issue have the name as `createdBy`.
  */
-export type CallerAccount = string | { readonly account: string; readonly user: string };
+export type CallerAccount =
+  | string
+  | {
+      /** The account. */
+      readonly account: string;
+      /** Who calls for it. */
+      readonly user: string;
+    };
 
 /** Returns the account that the credentials open, or `null`. */
 export type Authenticate = (

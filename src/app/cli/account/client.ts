@@ -27,6 +27,7 @@ import type {
   ListInput,
   PatchInput,
   ReviewInput,
+  RevocationPreview,
   RevokeOptions,
   RotateOptions,
 } from '../../../index.ts';
@@ -38,7 +39,7 @@ export type NewToken = Omit<IssueInput, 'account'> & DeriveInput;
 
 export type TokenFilter = Pick<
   ListInput,
-  'match' | 'state' | 'name' | 'parent' | 'domain' | 'unused' | 'sort'
+  'match' | 'state' | 'name' | 'parent' | 'domain' | 'unused' | 'createdBy' | 'sort'
 > & {
   readonly scope?: string | undefined;
   readonly limit: number;
@@ -90,7 +91,9 @@ export interface Connection extends ClientOptions {
   /** @param address where the request comes from, for a token that is limited to addresses */
   verify(value: string, need: WrittenNeed, address?: string): Promise<Verification>;
   /** Absent if only one token can be revoked at a time. */
-  revokeAll?(): Promise<number>;
+  revokeAll?(createdBy: string | undefined): Promise<number>;
+  /** What {@link revokeAll} would end. Absent with it. */
+  previewRevocation?(createdBy: string | undefined): Promise<RevocationPreview>;
 }
 
 /** Visible ASCII alone: what a hostile service sends goes to the terminal. */
@@ -220,13 +223,18 @@ export class TokenClient {
    *
    * @throws {CliError} before it asks, if this is not possible
    */
-  async revokeAll(confirm: () => Promise<void>): Promise<number> {
+  async revokeAll(createdBy: string | undefined, confirm: () => Promise<void>): Promise<number> {
     const connection = this.#connection;
-    if (connection.revokeAll === undefined) {
-      throw usageError('--all is for a store: a service revokes one token at a time');
-    }
+    if (connection.revokeAll === undefined) throw forStores();
     await confirm();
-    return connection.revokeAll();
+    return connection.revokeAll(createdBy);
+  }
+
+  /** What {@link revokeAll} would end. */
+  previewRevocation(createdBy: string | undefined): Promise<RevocationPreview> {
+    const preview = this.#connection.previewRevocation?.(createdBy);
+    if (preview === undefined) throw forStores();
+    return preview;
   }
 
   async rotate(operand: string, { ifVersion, ...body }: RotateOptions): Promise<WireToken> {
@@ -301,4 +309,10 @@ function shownIn({ data: [token] }: Answers['OneToken']): WireToken {
 /** Replaces a value that was revealed again by the id: commands print only new values. */
 function toShown(token: WireToken): WireToken {
   return { ...token, token: token.id };
+}
+
+function forStores(): CliError {
+  return usageError(
+    '--all and --created-by are for a store: a service revokes one token at a time',
+  );
 }

@@ -89,7 +89,8 @@ function connect(tokens: TokenService, given: string | undefined, storeName: str
     },
     verify: async (value, need, address) =>
       toVerification(await tokens.verify(value, need, { address })),
-    revokeAll: () => tokens.revokeAll(account),
+    revokeAll: (createdBy) => tokens.revokeAll(account, { createdBy }),
+    previewRevocation: (createdBy) => tokens.revokeAll(account, { createdBy, dryRun: true }),
   };
 }
 

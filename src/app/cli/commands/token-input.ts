@@ -43,6 +43,7 @@ export const NEW_TOKEN_FLAGS = {
   ttl: { type: 'string', value: 'TIME', help: `how long the token is valid: ${TTL}` },
   expire: EXPIRE_FLAG,
   name: { ...NAME_FLAG, help: 'a name for people' },
+  purpose: { ...NAME_FLAG, help: 'what it is for, which never changes' },
   metadata: {
     type: 'string',
     value: 'JSON',
@@ -61,6 +62,7 @@ export function newTokenOf(
     ttlSeconds: readFlag(SECONDS, 'ttl', flags.ttl),
     expiresAt: readFlag(TIME, 'expire', flags.expire),
     name: flags.name,
+    purpose: flags.purpose,
     metadata: readMetadataFlag(flags.metadata) ?? undefined,
     limits: readLimits(flags),
   };

@@ -1,4 +1,5 @@
 import type { WireAdvice, WireExplanation, WireToken, WireUsage } from '../../../http/wire.ts';
+import type { RevocationPreview } from '../../../index.ts';
 import { OTHER_SCOPES } from '../../../ports/usage-store.ts';
 import { describeScopes, type ScopeDescription } from '../../../scope/describe.ts';
 import { type ScopeDiff, ScopeError } from '../../../scope/index.ts';
@@ -115,6 +116,22 @@ export function revokedOutcome(revoked: number, { name }: TokenClient): Outcome 
   return { text: `revoked ${count(revoked, 'token')} of ${name}`, json: { revoked } };
 }
 
+/** What a revocation would end, and which of it. */
+export function previewOutcome(
+  { count: revoked, ending, tokens }: RevocationPreview,
+  { name }: TokenClient,
+): Outcome {
+  const others =
+    ending === 0
+      ? ''
+      : `, and ${count(ending, 'other token')} that were derived from them would end`;
+  const shown = tokens.map(({ id, name: called = '' }) => `${id}  ${printable(called)}`.trimEnd());
+  return {
+    text: [`would revoke ${count(revoked, 'token')} of ${name}${others}`, ...shown].join('\n'),
+    json: { count: revoked, ending, tokens: tokens.map(({ id }) => id) },
+  };
+}
+
 export function listedOutcome(
   { tokens, isWhole }: Listing,
   { name }: TokenClient,
@@ -133,11 +150,17 @@ function rowsOf(
   may?: ScopeDescription,
 ): (readonly [label: string, text: string])[] {
   const { id, masked, name, state, pending, parent, descendants, scopes, metadata, limits } = token;
+  const { createdBy, purpose, actor } = token;
   const list = (label: string, lines: readonly string[]) => labeled(label, lines.map(printable));
   return [
     ['id', printable(id)],
     ['value', printable(masked)],
     ...(name === undefined ? [] : [['name', printable(name)] as const]),
+    ...(purpose === undefined ? [] : [['purpose', printable(purpose)] as const]),
+    ...(createdBy === undefined ? [] : [['made by', printable(createdBy)] as const]),
+    ...(actor === undefined
+      ? []
+      : [['actor', `${printable(actor.sub)}, with ${printable(actor.token)}`] as const]),
     ['state', printable(state)],
     ...(pending === true ? [['pending', 'a new value waits for its first use'] as const] : []),
     ...(parent === undefined ? [] : [['parent', printable(parent)] as const]),

@@ -3,6 +3,7 @@ import type { AdviseOptions } from '../../../index.ts';
 import { LISTED_STATES } from '../../../token/record.ts';
 import { usageError } from '../../terminal/errors.ts';
 import { ADDRESS, choice, readFlag, SECONDS, wholeNumber } from '../../terminal/kinds.ts';
+import { printable } from '../../terminal/layout.ts';
 import type { TokenClient } from '../account/client.ts';
 import { type ClientUse, checkWildcards, withClient } from '../account/connect.ts';
 import {
@@ -57,6 +58,7 @@ import {
   madeOutcome,
   missingOutcome,
   notingExpansion,
+  previewOutcome,
   revokedOutcome,
   shownOutcome,
   triedOutcome,
@@ -285,6 +287,11 @@ ${WORDS_HELP}`,
         choices: UNUSED.choices,
         help: 'only tokens of which no use was recorded',
       },
+      'created-by': {
+        type: 'string',
+        value: 'NAME',
+        help: 'only tokens that this person made: exactly this text',
+      },
       sort: {
         type: 'string',
         value: 'ORDER',
@@ -298,7 +305,7 @@ ${WORDS_HELP}`,
       },
       all: { type: 'boolean', help: 'all tokens, however many there are' },
     },
-    json: '{ tokens: [token], isWhole }; a token has { id, token, scopes, state, createdAt, expire, version, masked, pending?, parent?, name?, metadata?, limits? }, where times are UNIX seconds and token is the id, never the value, as with --reveal once. Where uses are recorded, it has also uses and lastUsed, null if there were none. isWhole is false if there are more',
+    json: '{ tokens: [token], isWhole }; a token has { id, token, scopes, state, createdAt, expire, version, masked, pending?, parent?, name?, metadata?, limits?, createdBy?, purpose?, actor? }, where times are UNIX seconds and token is the id, never the value, as with --reveal once. Where uses are recorded, it has also uses and lastUsed, null if there were none. isWhole is false if there are more',
     exits: { 0: 'the tokens were listed; there may be none', 1: CLIENT_FAULT },
     example: {
       call: "token list --account ada --scope 'GET:shop.example/*'",
@@ -308,7 +315,7 @@ ${WORDS_HELP}`,
     },
     async run(_, flags) {
       // An empty text filters nothing over HTTP; here a variable of the shell may be unset.
-      for (const name of ['scope', 'name', 'parent', 'domain'] as const) {
+      for (const name of ['scope', 'name', 'parent', 'domain', 'created-by'] as const) {
         if (flags[name] === '')
           throw usageError(`--${name} is empty: leave it out, or give a text`);
       }
@@ -320,6 +327,7 @@ ${WORDS_HELP}`,
         parent: flags.parent,
         domain: flags.domain,
         unused: readFlag(UNUSED, 'unused', flags.unused),
+        createdBy: flags['created-by'],
         sort: readFlag(SORT, 'sort', flags.sort),
         limit: readLimit(flags),
       };
@@ -515,7 +523,7 @@ dry run: nothing was changed`,
   command({
     name: 'token revoke',
     operands: ['ID?'],
-    summary: 'revokes one token, or all tokens of an account',
+    summary: 'revokes one token, or many of an account',
     about: `A service that caches tokens (--max-stale-ms) may still accept the token for that long.
 
 ${ID_HELP}
@@ -532,19 +540,32 @@ ${ACCOUNT_HELP}`,
         type: 'boolean',
         help: 'also what was derived from the token, which cannot be used any more either way and is not counted',
       },
-      yes: { type: 'boolean', help: 'confirm --all; without a terminal it is required' },
+      'created-by': {
+        type: 'string',
+        value: 'NAME',
+        help: 'all tokens of the account that this person made, exactly this text; asks first, and not with --url. Prevent first that the person makes more',
+      },
+      'dry-run': { type: 'boolean', help: 'revoke nothing, and list what would end' },
+      yes: {
+        type: 'boolean',
+        help: 'confirm --all and --created-by; without a terminal it is required',
+      },
     },
-    json: '{ revoked }, the number of tokens that were revoked',
+    json: '{ revoked }, the number of tokens that were revoked. With --dry-run { count, ending, tokens }: how many would be revoked, how many others would end with them, and the first 100 ids',
     exits: { 0: 'revoked', 1: CLIENT_FAULT, 3: `${ABSENT}, or it was already revoked` },
     example: {
       call: 'token revoke 7f3kQwB2mN8xR4tY6uZ1aC --account ada',
       output: 'revoked 1 token of ada in SQLite in data/tokens.db',
     },
     async run([operand], flags) {
-      if ((operand === undefined) !== (flags.all === true)) {
-        throw usageError('either <ID> or --all is required; see tokenwright token revoke --help');
+      const isOfMany = flags.all === true || flags['created-by'] !== undefined;
+      if ((operand === undefined) !== isOfMany) {
+        throw usageError(
+          'either <ID>, --all or --created-by is required; see tokenwright token revoke --help',
+        );
       }
       if (operand === undefined) return revokeAll(flags);
+      if (flags['dry-run'] === true) throw usageError('--dry-run needs --all or --created-by');
       const id = await readIdOperand(operand);
       const ifVersion = readFlag(VERSION, 'if-version', flags['if-version']);
       const options = { ifVersion, ...(flags.descendants === true && { descendants: true }) };
@@ -736,14 +757,24 @@ function suspension({ name, summary, about, done, suspended }: Suspension): Comm
   });
 }
 
-async function revokeAll(
-  flags: AccountFlags & { readonly yes?: boolean; readonly 'if-version'?: string },
-): Promise<Outcome> {
+interface RevokeAllFlags extends AccountFlags {
+  readonly yes?: boolean;
+  readonly 'if-version'?: string;
+  readonly 'created-by'?: string;
+  readonly 'dry-run'?: boolean;
+}
+
+async function revokeAll(flags: RevokeAllFlags): Promise<Outcome> {
   if (flags['if-version'] !== undefined)
     throw usageError('--if-version needs <ID>: it is for one token');
+  const { 'created-by': createdBy, 'dry-run': isPreview } = flags;
+  const what =
+    createdBy === undefined ? 'all tokens' : `all tokens that ${printable(createdBy)} made`;
   return withClient(flags, async (client) => {
-    const revoked = await client.revokeAll(() =>
-      confirm(`this would revoke all tokens of ${client.name}`, flags),
+    if (isPreview === true)
+      return previewOutcome(await client.previewRevocation(createdBy), client);
+    const revoked = await client.revokeAll(createdBy, () =>
+      confirm(`this would revoke ${what} of ${client.name}`, flags),
     );
     return revokedOutcome(revoked, client);
   });

@@ -448,6 +448,38 @@ describe('the tokens of a store', () => {
     expect((await outcomeOf(['token', 'get', token.id, ...as])).isNegative).toBe(true);
   });
 
+  it('are revoked by who made them, after a preview', async () => {
+    const { token, as, data } = await withToken();
+    const tokens = serviceOn(data, { reveal: 'once' });
+    const made = await tokens.issue({
+      account: 'ada',
+      scopes: [ORDERS],
+      name: 'of ann',
+      purpose: 'one task',
+      createdBy: 'ann',
+    });
+    const { id: bot } = await tokens.issue({ account: 'bot', scopes: [ORDERS] });
+    const by = ['token', 'revoke', '--created-by', 'ann', ...as];
+    const idsOf = async (name: string) =>
+      (await outcomeOf(['token', 'list', '--created-by', name, ...as])).json.tokens.map(
+        ({ id }: { id: string }) => id,
+      );
+
+    const preview = await outcomeOf([...by, '--dry-run']);
+    expect(preview.json).toEqual({ count: 1, ending: 0, tokens: [made.id] });
+    expect(preview.text).toMatch(/^would revoke 1 token of ada in .*\n\S{22} {2}of ann$/);
+    await expect(outcomeOf(by)).rejects.toThrow('would revoke all tokens that ann made of ada in');
+    expect(await idsOf('ann')).toEqual([made.id]);
+    expect(await idsOf('bob')).toEqual([]);
+    const { text } = await outcomeOf(['token', 'get', made.id, ...as]);
+    expect(text).toMatch(/^purpose +one task\nmade by +ann$/m);
+    expect((await outcomeOf([...by, '--yes'])).json).toEqual({ revoked: 1 });
+
+    expect((await outcomeOf(['token', 'get', made.id, ...as])).isNegative).toBe(true);
+    expect((await outcomeOf(['token', 'get', token.id, ...as])).isNegative).not.toBe(true);
+    expect((await tokens.get('bot', bot))?.state).toBe('active');
+  });
+
   it('are shown again by the service only if they were issued with --reveal always', async () => {
     const { as, data } = setUp();
     const issue = async (when: string) =>
@@ -680,8 +712,9 @@ describe('the tokens behind a service', () => {
     ],
     [['list', '--user', 'a:canary'], {}, 2, '--user (TOKENWRIGHT_USER) is required'],
     [['issue', '--scope', 'GET:a.example/x'], {}, 1, 'refuses with 422: '],
-    [['revoke', '--all', '--yes'], {}, 2, '--all is for a store'],
-    [['revoke', '--all'], {}, 2, '--all is for a store'],
+    [['revoke', '--all', '--yes'], {}, 2, '--all and --created-by are for a store'],
+    [['revoke', '--all'], {}, 2, '--all and --created-by are for a store'],
+    [['revoke', '--created-by', 'x', '--dry-run'], {}, 2, '--created-by are for a store'],
     [['verify', '--scope', ORDERS, '--token', 'canary'], {}, 1, 'must be those of --introspection'],
     [['list', '--account', 'bob'], {}, 2, '--account is for a store'],
   ])(
@@ -853,8 +886,11 @@ describe('invalid arguments of token', () => {
     [['modify', 'x', '--expire', '2027-01-31T12:00'], '--expire must be like 2027-01-31'],
     [['modify', 'x', '--ttl', '1', '--if-version', '0'], '--if-version must be a whole number'],
     [['modify', 'x', '--add-scope', '*:*/*'], 'has a wildcard'],
-    [['revoke'], 'either <ID> or --all'],
-    [['revoke', 'x', '--all'], 'either <ID> or --all'],
+    [['revoke'], 'either <ID>, --all or --created-by'],
+    [['revoke', 'x', '--all'], 'either <ID>, --all or --created-by'],
+    [['revoke', 'x', '--created-by', 'ann'], 'either <ID>, --all or --created-by'],
+    [['revoke', 'x', '--dry-run'], '--dry-run needs --all or --created-by'],
+    [['list', '--created-by', ''], '--created-by is empty'],
     [['revoke', '--all', '--if-version', '1'], '--if-version needs <ID>'],
     [['revoke', 'x', 'y'], 'unexpected argument after <ID>'],
     [['rotate', 'x', '--grace', 'soon'], '--grace must be'],
