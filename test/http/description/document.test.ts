@@ -1016,6 +1016,7 @@ describe('the schema of a query', () => {
       'parent',
       'domain',
       'unused',
+      'createdBy',
       'sort',
       'limit',
       'cursor',
