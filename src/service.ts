@@ -40,6 +40,7 @@ import type {
   RotatedToken,
   Token,
   TokenPage,
+  ValueFault,
   Verdict,
 } from './token/record.ts';
 import type { TokenAdvice } from './usage/advice.ts';
@@ -63,7 +64,7 @@ import { scopeDetailsOf, scopesOf } from './verbs/scopes.ts';
 import { type ServiceStats, stats } from './verbs/stats.ts';
 import { close, isClockAhead, purge, scan, type Upkeep, upkeep } from './verbs/upkeep.ts';
 import { advise, usageOf } from './verbs/usage.ts';
-import { type Decided, decide, verify, verifySync } from './verbs/verify.ts';
+import { type Decided, decide, identify, verify, verifySync } from './verbs/verify.ts';
 
 /**
  * Issues, lists, shows, modifies, verifies, rotates and revokes access tokens.
@@ -461,6 +462,38 @@ export class TokenService<out Entry extends string = string> {
       return this.verifySync(value, need, options) ?? this.verify(value, need, options);
     }
     return decide(TokenService.#of(this), value, need, { address: addressOf, request });
+  }
+
+  /**
+   * Decides whether the token of a value is live and may be used from this address, whatever is needed. For
+   * the guard for MCP. The verdict has an empty `grantedBy`. Counts and spends nothing.
+   *
+   * @param addressOf is called only if the token is limited to addresses
+   * @internal
+   */
+  identify(value: string, addressOf?: () => string | undefined): Decided {
+    return identify(TokenService.#of(this), value, addressOf);
+  }
+
+  /**
+   * Why a text cannot be a value of this service; `undefined` if it may be one. Reads no store. For the
+   * guard for MCP, which reads no body for a forged value.
+   *
+   * @internal
+   */
+  faultOf(value: string): ValueFault | undefined {
+    return TokenService.#of(this).decider.faultOf(value);
+  }
+
+  /**
+   * The scope that a refusal would name as enough, as far as that does not depend on the account;
+   * `undefined` if the request is ambiguous. For challenges of the guard.
+   *
+   * @internal
+   * @throws {TokenError} `invalid_scope` if `need.scope` is not a scope
+   */
+  neededFor(need: Need): string | undefined {
+    return TokenService.#of(this).decider.neededFor(need);
   }
 
   /**

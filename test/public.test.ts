@@ -203,6 +203,8 @@ const EXPORTS: Record<
       'nestGuard',
       'nextGuard',
       'toNodeListener',
+      'type ProtectedResourceOptions',
+      'protectedResource',
       'safeUrl',
       'sendResponse',
       'type SignIn',

@@ -34,6 +34,11 @@ export class AccountCatalogs {
     return typeof this.#option === 'function';
   }
 
+  /** The catalog that all accounts share, if they do. */
+  get shared(): ScopeCatalog | undefined {
+    return typeof this.#option === 'function' ? undefined : this.#option;
+  }
+
   /** The catalog of an account; a promise of it if a function of the host has to be called. */
   of(account: string): ScopeCatalog | undefined | Promise<ScopeCatalog> {
     const option = this.#option;

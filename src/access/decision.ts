@@ -116,6 +116,8 @@ interface NoClaim {
   readonly detail?: ValueFault;
 }
 
+/** Of a verdict on a value of which nothing is needed. */
+const NOTHING = '';
 const NO_ANCESTORS: Ancestors = [];
 const NO_GRANTS: readonly Grant[] = [];
 const NO_RECORDS: readonly TokenRecord[] = [];
@@ -150,9 +152,45 @@ export class Decider {
    * @throws {TokenError} as {@link readNeed} and the store, also by rejecting
    */
   decide(value: unknown, need: Need, call: Call): Verdict | Promise<Verdict> | undefined {
-    const { values, reader, catalogs } = this.#parts;
-    const { now, source } = call;
+    return this.#decide(value, readNeed(need, this.#parts.catalogs.routes), call);
+  }
+
+  /**
+   * Decides whether the token of a value is live and may be used from this address, whatever is needed: the
+   * verdict has no `grantedBy`, and its token only the scopes that its ancestors leave. Counts and spends
+   * nothing, and emits an event only for a refusal.
+   */
+  identify(value: unknown, call: Call): Verdict | Promise<Verdict> {
+    return this.#decide(value, undefined, call) as Verdict | Promise<Verdict>;
+  }
+
+  /** Why a text cannot be a value of this service; `undefined` if it may be one. Reads no store. */
+  faultOf(value: unknown): ValueFault | undefined {
+    const presented = this.#parts.values.read(value);
+    return typeof presented === 'string' ? presented : undefined;
+  }
+
+  /**
+   * The scope that a refusal would name as enough; `undefined` if the request is ambiguous.
+   *
+   * @throws {TokenError} as {@link readNeed}
+   */
+  neededFor(need: Need): string | undefined {
+    const { catalogs, values } = this.#parts;
     const reading = readNeed(need, catalogs.routes);
+    if (!reading.ok) return undefined;
+    return asFarAsKnown(catalogs.shared, (known) =>
+      neededFor(reading.need, known, values.holdsValue),
+    );
+  }
+
+  #decide(
+    value: unknown,
+    reading: NeedReading | undefined,
+    call: Call,
+  ): Verdict | Promise<Verdict> | undefined {
+    const { values, reader } = this.#parts;
+    const { now, source } = call;
     const presented = values.read(value);
     if (typeof presented === 'string') return this.#refuse('malformed', call, {}, presented);
     const cached = source === 'store' ? undefined : reader.cached(presented.id, now);
@@ -168,7 +206,7 @@ export class Decider {
 
   async #decideLater(
     presented: PresentedValue,
-    reading: NeedReading,
+    reading: NeedReading | undefined,
     call: Call,
   ): Promise<Verdict> {
     const { reader } = this.#parts;
@@ -181,7 +219,11 @@ export class Decider {
   }
 
   /** Returns `undefined` with the source `cache` if not all ancestors of the token are cached. */
-  #judge(claim: Claim, reading: NeedReading, call: Call): Verdict | Promise<Verdict> | undefined {
+  #judge(
+    claim: Claim,
+    reading: NeedReading | undefined,
+    call: Call,
+  ): Verdict | Promise<Verdict> | undefined {
     const { record, proof } = claim;
     const { now, source } = call;
     const reason = this.#refusalOf(record, proof, now);
@@ -201,13 +243,14 @@ export class Decider {
 
   #judgeLive(
     claim: Claim,
-    reading: NeedReading,
+    reading: NeedReading | undefined,
     call: Call,
   ): Verdict | Promise<Verdict> | undefined {
     const { record, ancestors } = claim;
     const { now } = call;
     const reason = ancestorFault(record, ancestors, now) ?? this.#addressFault(claim, call);
     if (reason !== undefined) return this.#refuse(reason, call, record);
+    if (reading === undefined) return this.#welcome(claim, NOTHING, now);
     if (!reading.ok) return this.#refuse('ambiguous_request', call, record, reading.reason);
     const { need } = reading;
     const { compiled, lineages } = this.#parts;
@@ -285,15 +328,20 @@ export class Decider {
   }
 
   #allow(claim: Claim, { by, above }: Grants, call: CountedCall): Verdict {
-    const { events, lineages, usage } = this.#parts;
-    const { record, masked, ancestors } = claim;
+    const { events, usage } = this.#parts;
+    const { record } = claim;
     const { now } = call;
     const grantedBy = by.toString();
     events.verified(record, grantedBy, now);
     // Not on the hot path of services that do not record it.
     if (usage !== undefined) this.#countUse(usage, record.id, { by, above }, call);
+    return this.#welcome(claim, grantedBy, now);
+  }
+
+  #welcome(claim: Claim, grantedBy: string, now: number): Verdict {
+    const { record, masked, ancestors } = claim;
     this.#activate(claim, now);
-    const token = tokenOf(lineages.within(record, ancestors), now, masked);
+    const token = tokenOf(this.#parts.lineages.within(record, ancestors), now, masked);
     return Object.freeze({ ok: true, token, grantedBy });
   }
 

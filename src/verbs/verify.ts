@@ -48,3 +48,12 @@ export function decide(
 ): Decided {
   return decider.decide(value, need, { now: clock(), source: 'any', ...request }) as Decided;
 }
+
+/** Decides for a guard whether the token of a value is live and may be used from this address. */
+export function identify(
+  { now: clock, decider }: Parts,
+  value: string,
+  address: (() => string | undefined) | undefined,
+): Decided {
+  return decider.identify(value, { now: clock(), source: 'any', address });
+}

@@ -22,6 +22,7 @@ import { bearerIn } from '../bearer.ts';
 import { ErrorReporter, StacklessError } from '../error-reporter.ts';
 import { addressDenied, HttpError, limitExceeded } from '../errors.ts';
 import { isMethodOverridden } from '../method-override.ts';
+import { metadataUrlOf, resourceField } from '../protected-resource.ts';
 import type { SpentRate } from '../rate-limit-fields.ts';
 import { headerOf, innermost } from '../request.ts';
 import { fail, toResponse } from '../responses.ts';
@@ -50,6 +51,12 @@ export interface BearerGuardOptions<Entry extends string = string> {
   readonly rootName?: string | undefined;
   /** The realm of the challenge (RFC 7235 section 2.2). @default the domain */
   readonly realm?: string | undefined;
+  /**
+   * The public URL of the guarded service, as in {@link protectedResource}. With it, each challenge of a 401
+   * and a 403 has the address of the metadata (RFC 9728 section 5.1), and that of a 401 also has the scope
+   * that the request needs. @default none
+   */
+  readonly resource?: string | undefined;
   /**
    * Returns the IP address that a request comes from, for tokens that are restricted to certain addresses;
    * without a port, brackets or a zone. A `TokenService` calls it only for such tokens. There is no default,
@@ -195,24 +202,36 @@ export function bearerGuard<Entry extends string = string>(
   return (request, need) => guard.decide(request, need);
 }
 
-class Guard {
-  readonly #tokens: BearerGuardOptions['tokens'] & Partial<Pick<TokenService, 'decide'>>;
+/** What a request presents: one value, and nothing that contradicts it. */
+export interface Presented {
+  readonly request: GuardedRequest;
+  readonly value: string;
+  readonly target: string;
+}
+
+/** The guard itself, as {@link bearerGuard} and the guard for MCP use it. */
+export class Guard {
+  readonly #tokens: BearerGuardOptions['tokens'] &
+    Partial<Pick<TokenService, 'decide' | 'neededFor'>>;
   readonly #domain: string;
   readonly #catalog: ScopeCatalog | undefined;
   readonly #root: string;
   readonly #realm: string;
+  readonly #metadataUrl: string | undefined;
   readonly #clientAddress: BearerGuardOptions['clientAddress'];
   readonly #onRefusal: ((refusal: GuardRefusal) => void) | undefined;
   readonly #errors: ErrorReporter;
 
   constructor(options: BearerGuardOptions) {
     const read = checkOptions(guardOptions(), options);
-    const { tokens, domain, catalog, rootName, realm, clientAddress, onRefusal, onError } = read;
+    const { tokens, domain, catalog, rootName, realm, resource, clientAddress } = read;
+    const { onRefusal, onError } = read;
     this.#tokens = tokens;
     this.#domain = domain;
     this.#catalog = catalog;
     this.#root = `/${rootName ?? ''}`;
     this.#realm = realm ?? domain;
+    this.#metadataUrl = resource === undefined ? undefined : metadataUrlOf(resource);
     this.#clientAddress = clientAddress;
     this.#onRefusal = onRefusal;
     this.#errors = new ErrorReporter(onError ?? (() => {}));
@@ -220,43 +239,69 @@ class Guard {
 
   decide(request: GuardedRequest, given?: GuardNeed): GuardOutcome | Promise<GuardOutcome> {
     const need = given === undefined ? NO_NEED : checkNeed(given);
-    if (typeof request?.headers !== 'object') throw requestRequired(request);
+    const presented = this.present(request, need.target);
     const { method = '' } = request;
+    const { scope } = need;
+    const askedOf = (target: string): Need =>
+      scope === undefined ? this.#requestOf(method, target) : { scope };
+    const outcomeOf = (decided: Decided): GuardOutcome => {
+      if (decided.ok) return decided;
+      const asked = () => askedOf(need.target ?? targetOf(request));
+      const response = toResponse(fail(this.#failureOf(decided, asked)), method);
+      return { ok: false, reason: decided.reason, response };
+    };
+    if ('reason' in presented) return outcomeOf(presented);
+    const decided = this.decideOn(presented, askedOf(presented.target));
+    return decided instanceof Promise ? decided.then(outcomeOf) : outcomeOf(decided);
+  }
+
+  /**
+   * Reads the credentials of a request, or says how to refuse it.
+   *
+   * @param named the target, if it is not the one of the request
+   */
+  present(request: GuardedRequest, named?: string): Presented | Refused {
+    if (typeof request?.headers !== 'object') throw requestRequired(request);
     const authorization = authorizationOf(request);
     const sent = targetOf(request);
-    const target = need.target ?? sent;
-    if (isAmbiguous(authorization, target)) {
-      return this.#refuse(method, { reason: 'ambiguous_credentials' });
-    }
-    if (!hasPlainHost(request)) {
-      return this.#refuse(method, { reason: 'ambiguous_request', detail: 'host_invalid' });
-    }
+    const target = named ?? sent;
+    if (isAmbiguous(authorization, target)) return { ok: false, reason: 'ambiguous_credentials' };
+    if (!hasPlainHost(request)) return HOST_INVALID;
     const value = bearerIn(authorization);
-    if (value === undefined) return this.#refuse(method, { reason: 'missing' });
-    if (isOverridden(request, sent, target)) return this.#refuse(method, METHOD_OVERRIDDEN);
-    const { scope } = need;
-    const asked = scope === undefined ? this.#requestOf(method, target) : { scope };
+    if (value === undefined) return { ok: false, reason: 'missing' };
+    if (isOverridden(request, sent, target)) return METHOD_OVERRIDDEN;
+    return { request, value, target };
+  }
+
+  /**
+   * Decides whether a value allows what is needed; without a need, whether its token is live and may be
+   * used from this address. Reports what the host must learn. A mistake of the caller is thrown.
+   */
+  decideOn(presented: Presented, need: Need | undefined): Decided | Promise<Decided> {
+    const { request } = presented;
+    const note = (verdict: Verdict): Verdict => {
+      if (verdict.reason === 'address_unknown') this.#reportUnknownAddress(request);
+      return verdict;
+    };
     try {
-      const verdict = this.#decide(asked, request, { value, target });
-      if ('ok' in verdict) return this.#outcomeOf(request, verdict);
-      return verdict.then(
-        (decided) => this.#outcomeOf(request, decided),
-        (error) => this.#refuseUnchecked(method, error),
-      );
+      const verdict = this.#verdictOn(presented, need);
+      if ('ok' in verdict) return note(verdict);
+      return verdict.then(note, (error) => this.#unchecked(error));
     } catch (error) {
-      return this.#refuseUnchecked(method, error);
+      return this.#unchecked(error);
     }
   }
 
   /** `tokens` may be a service, or an object of the host that verifies like one. */
-  #decide(
-    need: Need,
-    request: GuardedRequest,
-    { value, target }: { readonly value: string; readonly target: string },
+  #verdictOn(
+    { request, value, target }: Presented,
+    need: Need | undefined,
   ): Verdict | Promise<Verdict> {
     const tokens = this.#tokens;
     const addressOf =
       this.#clientAddress === undefined ? undefined : () => this.#addressOf(request);
+    // The guard for MCP, which has no need then, takes nothing but a service.
+    if (need === undefined) return (tokens as TokenService).identify(value, addressOf);
     if (tokens.decide !== undefined) {
       const { method = '' } = request;
       const carrying = { object: innermost(request), value, method, target };
@@ -275,12 +320,6 @@ class Guard {
     }
   }
 
-  #outcomeOf(request: GuardedRequest, verdict: Verdict): GuardOutcome {
-    if (verdict.ok) return verdict;
-    if (verdict.reason === 'address_unknown') this.#reportUnknownAddress(request);
-    return this.#refuse(request.method ?? '', verdict);
-  }
-
   /** Rate-limited: any client can trigger it. */
   #reportUnknownAddress(request: GuardedRequest): void {
     const address = this.#addressOf(request);
@@ -293,10 +332,10 @@ class Guard {
   }
 
   /** Refuses a request whose token could not be checked. A mistake of the caller is thrown instead. */
-  #refuseUnchecked(method: string, error: unknown): GuardOutcome {
+  #unchecked(error: unknown): Refused {
     if (!isTokenError(error) || !UNAVAILABLE.includes(error.code)) throw error;
     this.#errors.report(error);
-    return this.#refuse(method, { reason: 'unavailable', cause: error.details?.['reason'] });
+    return { ok: false, reason: 'unavailable', cause: error.details?.['reason'] };
   }
 
   #requestOf(method: string, target: string): ScopeRequest | ReadRequest {
@@ -308,17 +347,31 @@ class Guard {
     return reading?.ok ? reading.request : request;
   }
 
-  #refuse(method: string, refused: RefusalFacts): GuardOutcome {
-    this.#report(refused);
-    const response = toResponse(fail(this.#refusalFor(refused)), method);
-    return { ok: false, reason: refused.reason, response };
+  #failureOf(refused: Refused, asked: () => Need): HttpError {
+    const { needed } = refused;
+    if (needed !== undefined || this.#metadataUrl === undefined)
+      return this.failureOf(refused, needed);
+    return this.failureOf(refused, this.#neededFor(asked()));
   }
 
-  #refusalFor(refused: RefusalFacts): HttpError {
+  /** The scope that would allow this; `undefined` if the request is ambiguous. */
+  #neededFor(asked: Need): string | undefined {
+    const tokens = this.#tokens;
+    if (tokens.neededFor !== undefined) return tokens.neededFor(asked);
+    return 'scope' in asked ? String(asked.scope) : undefined;
+  }
+
+  /**
+   * Reports a refusal to the host, and says what the client is told.
+   *
+   * @param scope for the challenge of a 401 or a 403
+   */
+  failureOf(refused: Refused, scope: string | undefined): HttpError {
+    this.#report(refused);
     const { reason, needed, detail, rate, retryAfterSeconds, cause } = refused;
     switch (reason) {
       case 'missing':
-        return this.#challenge('unauthenticated', 'a Bearer token is required');
+        return this.#challenge('unauthenticated', 'a Bearer token is required', { scope });
       case 'ambiguous_credentials':
         return this.#challenge(
           'invalid_request',
@@ -328,12 +381,13 @@ class Guard {
         return this.#challenge(
           'invalid_request',
           `the ${detail === METHOD_OVERRIDDEN.detail ? 'method' : 'address'} can be read in more than one way`,
-          { detail },
+          { details: { detail } },
         );
       case 'insufficient_scope':
       case 'ancestor_insufficient':
         return this.#challenge('insufficient_scope', `the token does not cover ${needed}`, {
-          needed,
+          scope,
+          details: { needed },
         });
       case 'address_unknown':
       case 'address_denied':
@@ -345,7 +399,7 @@ class Guard {
           reason: cause === undefined ? undefined : String(cause),
         });
       default:
-        return this.#challenge('invalid_token', 'the token is not, or no longer, valid');
+        return this.#challenge('invalid_token', 'the token is not, or no longer, valid', { scope });
     }
   }
 
@@ -353,18 +407,20 @@ class Guard {
   #challenge(
     code: 'unauthenticated' | 'invalid_request' | 'invalid_token' | 'insufficient_scope',
     message: string,
-    details?: { readonly needed?: string | undefined; readonly detail?: string | undefined },
+    { scope, details }: { readonly scope?: string | undefined; readonly details?: object } = {},
   ): HttpError {
     const challenge = [`Bearer realm="${this.#realm}"`];
     if (code !== 'unauthenticated') challenge.push(`error="${code}"`);
-    if (details?.needed !== undefined) challenge.push(`scope="${details.needed}"`);
+    if (scope !== undefined) challenge.push(`scope="${scope}"`);
+    if (this.#metadataUrl !== undefined && code !== 'invalid_request')
+      challenge.push(`resource_metadata="${this.#metadataUrl}"`);
     return new HttpError(code, message, {
-      details,
+      details: details as HttpError['details'],
       headers: { 'www-authenticate': challenge.join(', ') },
     });
   }
 
-  #report(refused: RefusalFacts): void {
+  #report(refused: Refused): void {
     if (this.#onRefusal === undefined) return;
     const { reason, needed, detail } = refused;
     const refusal = {
@@ -381,7 +437,8 @@ class Guard {
 }
 
 /** A refusal by a verdict, or by the guard itself. */
-interface RefusalFacts extends Partial<SpentRate> {
+export interface Refused extends Partial<SpentRate> {
+  readonly ok: false;
   readonly reason: GuardReason;
   readonly needed?: string;
   readonly detail?: NonNullable<GuardRefusal['detail']>;
@@ -389,6 +446,9 @@ interface RefusalFacts extends Partial<SpentRate> {
   /** Why the store fails. */
   readonly cause?: unknown;
 }
+
+/** What was decided about a value. */
+export type Decided = Extract<Verdict, { readonly ok: true }> | Refused;
 
 const NO_NEED: GuardNeed = {};
 
@@ -411,7 +471,12 @@ function requestRequired(request: unknown): TokenError {
   );
 }
 
-const METHOD_OVERRIDDEN = { reason: 'ambiguous_request', detail: 'method_overridden' } as const;
+const METHOD_OVERRIDDEN = {
+  ok: false,
+  reason: 'ambiguous_request',
+  detail: 'method_overridden',
+} as const;
+const HOST_INVALID = { ok: false, reason: 'ambiguous_request', detail: 'host_invalid' } as const;
 const UNAVAILABLE: readonly string[] = ['store_unavailable', 'store_corrupt'];
 const AUTHORIZATION = 'authorization';
 
@@ -491,6 +556,7 @@ const guardOptions = once(() =>
         }),
       ),
     ),
+    resource: z.optional(resourceField()),
     clientAddress: z.optional(
       callback<NonNullable<BearerGuardOptions['clientAddress']>>(
         'clientAddress must be a function that returns an IP address',
