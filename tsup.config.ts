@@ -9,6 +9,7 @@ const entry: Record<string, string> = {
   scope: 'src/scope/index.ts',
   openapi: 'src/openapi/index.ts',
   http: 'src/http/index.ts',
+  mcp: 'src/mcp/index.ts',
   console: 'src/app/console/index.ts',
   testing: 'src/testing/index.ts',
   sqlite: 'src/stores/sqlite/index.ts',

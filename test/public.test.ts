@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import * as console from '../src/app/console/index.ts';
 import * as http from '../src/http/index.ts';
 import * as root from '../src/index.ts';
+import * as mcp from '../src/mcp/index.ts';
 import * as openapi from '../src/openapi/index.ts';
 import * as scope from '../src/scope/index.ts';
 import * as mysql from '../src/stores/mysql/index.ts';
@@ -208,6 +209,20 @@ const EXPORTS: Record<
       'safeUrl',
       'sendResponse',
       'type SignIn',
+    ],
+  },
+  'tokenwright/mcp': {
+    module: mcp,
+    file: 'mcp/index.ts',
+    names: [
+      'type AuthInfo',
+      'type McpGuard',
+      'type McpGuardOptions',
+      'type McpOutcome',
+      'type McpReason',
+      'type McpRefusal',
+      'mcpGuard',
+      'toolScope',
     ],
   },
   'tokenwright/console': {

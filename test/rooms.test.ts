@@ -27,6 +27,7 @@ const ROOMS: readonly string[] = [
   'service.ts',
   'openapi',
   'http',
+  'mcp',
   'testing',
   'stores/shared',
   'stores/memory',
@@ -57,7 +58,7 @@ const WALLS: readonly (readonly [from: RegExp, to: RegExp])[] = [
   ],
   [/^openapi\//, /^(?:values|records|access|verbs|service)\b/],
   // It masks what it logs and marks callers, but it reads no values.
-  [/^http\//, /^(?:values\/(?!(?:hmac|safe-url)\.ts$)|records|verbs|openapi)\b/],
+  [/^(?:http|mcp)\//, /^(?:values\/(?!(?:hmac|safe-url)\.ts$)|records|verbs|openapi)\b/],
   // The page runs in a browser: it has scopes, the client of the service, the
   // types of the wire and words for times, and calls for anything else.
   [
@@ -67,7 +68,7 @@ const WALLS: readonly (readonly [from: RegExp, to: RegExp])[] = [
 ];
 
 /** What anybody may import of the library. */
-const DOORS = /^(?:index|(?:scope|http|openapi|testing|stores\/\w+)\/index)\.ts$/;
+const DOORS = /^(?:index|(?:scope|http|mcp|openapi|testing|stores\/\w+)\/index)\.ts$/;
 
 /** What only the application may import besides. It uses the rest of the library as anybody would. */
 const INNER_DOORS: readonly RegExp[] = [
@@ -169,6 +170,7 @@ describe('the files', () => {
         'index.ts',
         'app/console/index.ts',
         'http/index.ts',
+        'mcp/index.ts',
         'scope/index.ts',
         'testing/index.ts',
       ].sort(),

@@ -563,6 +563,34 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: 'not reported',
     },
   ],
+  mcp: [
+    {
+      what: 'a message',
+      limit: '{MAX_MESSAGE_BYTES}, within {DEFAULT_BODY_TIMEOUT_MS}',
+      beyond: '413 `payload_too_large`; 400',
+    },
+    {
+      what: 'a message without a token',
+      limit: '{MAX_STRANGER_BYTES}',
+      beyond: '401 with the scopes for a first message, not that of the tool',
+    },
+    {
+      what: 'levels of objects and lists in a message',
+      limit: '{MAX_NAMED_DEPTH:number}',
+      beyond: '400, error -32600',
+    },
+    {
+      what: 'name of a tool',
+      limit:
+        '1 to {MAX_TOOL_NAME_LENGTH:number} of `A-Z`, `a-z`, `0-9`, `_`, `.` and `-`, not only dots',
+      beyond: 'it needs an entry in `tools`',
+    },
+    {
+      what: 'scopes in a challenge',
+      limit: '{MAX_CHALLENGE_LENGTH:number} characters',
+      beyond: 'only the one that is needed',
+    },
+  ],
   serve: [
     {
       what: 'headers',

@@ -1,7 +1,7 @@
 import { describeRounded, hasTooManyMembers, placeOf, roundedNumberIn } from '../text/json.ts';
 import { clearTimeout, setTimeout } from '../time/timers.ts';
 import { HttpError, overloaded } from './errors.ts';
-import type { Body, HttpRequest } from './request.ts';
+import type { Body, HttpMessage } from './request.ts';
 import type { Reservation } from './slots.ts';
 
 /** The limits of a body, in size and in time. */
@@ -45,7 +45,7 @@ function orInvalidJson<Result>(read: () => Result): Result {
  * @param slots takes more slots as more of the body is in memory
  */
 export function readBytes(
-  request: HttpRequest,
+  request: HttpMessage,
   type: string,
   limits: BodyLimits,
   slots: Reservation,
@@ -55,7 +55,7 @@ export function readBytes(
     : readAtMost(request, { ...limits, maxBytes: 0 }, slots, () => unsupportedMediaType(type));
 }
 
-function hasType(request: HttpRequest, expected: string): boolean {
+function hasType(request: HttpMessage, expected: string): boolean {
   const header = request.header('content-type') ?? '';
   if (request.header('content-encoding') !== undefined) return false;
   if (header === expected) return true;
@@ -67,7 +67,7 @@ function hasType(request: HttpRequest, expected: string): boolean {
 
 /** The bytes of a body; rejects with `refuse()` if there are more than `maxBytes`. */
 async function readAtMost(
-  request: HttpRequest,
+  request: HttpMessage,
   { maxBytes, timeoutMs }: BodyLimits,
   slots: Reservation,
   refuse: () => HttpError,
@@ -110,7 +110,7 @@ async function readAtMost(
 }
 
 /** Throws if somebody else has begun to read the body. */
-function bodyOf(request: HttpRequest): Body | null {
+function bodyOf(request: HttpMessage): Body | null {
   try {
     return request.body;
   } catch (error) {

@@ -1,13 +1,17 @@
 import type { IncomingMessage } from 'node:http';
 import type { Send } from './node/sending.ts';
 
-/** A request from Fetch or from Node, as far as the service reads it. */
-export interface HttpRequest {
-  readonly method: string;
-  readonly url: URL;
+/** The headers and the body of a request. */
+export interface HttpMessage {
   /** The value of a header; if it came twice, both values, joined as Fetch joins them. */
   header(name: HeaderName): string | undefined;
   readonly body: Body | null;
+}
+
+/** A request from Fetch or from Node, as far as the service reads it. */
+export interface HttpRequest extends HttpMessage {
+  readonly method: string;
+  readonly url: URL;
   /** The address at the other end of the connection, if it is known. */
   readonly address?: string | undefined;
   /** The request of Node, as the host's framework has it, if it came from there. */

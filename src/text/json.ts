@@ -68,6 +68,40 @@ export function hasTooManyMembers(text: string): boolean {
   return false;
 }
 
+/** Levels of objects and lists in which names are compared. @bound */
+export const MAX_NAMED_DEPTH = 128;
+
+/**
+ * Why the objects of a valid JSON text could be read in two ways: a name comes twice in one of them; or one
+ * is `__proto__`, which programs that copy members take for something else. Text that is nested too
+ * deeply to be compared counts as such.
+ */
+export function ambiguityIn(text: string): 'duplicate' | 'prototype' | 'depth' | undefined {
+  // Of a list, there are no names.
+  const levels: (Set<string> | undefined)[] = [];
+  let isName = false;
+  for (let at = 0, end = 0; at < text.length; at = end) {
+    const sign = text[at];
+    end = sign === '"' ? endOfToken(text, at) : at + 1;
+    if (sign === '{' || sign === '[') {
+      if (levels.push(sign === '{' ? new Set() : undefined) > MAX_NAMED_DEPTH) return 'depth';
+      isName = sign === '{';
+    } else if (sign === '}' || sign === ']') {
+      levels.pop();
+      isName = false;
+    } else if (sign === ',') isName = levels.at(-1) !== undefined;
+    else if (sign === '"' && isName) {
+      const written = text.slice(at + 1, end - 1);
+      const name = written.includes('\\') ? (JSON.parse(`"${written}"`) as string) : written;
+      if (name === '__proto__') return 'prototype';
+      const names = levels.at(-1) as Set<string>;
+      if (names.size === names.add(name).size) return 'duplicate';
+      isName = false;
+    }
+  }
+  return undefined;
+}
+
 /** The index after a text, a number or one other character of JSON. */
 function endOfToken(text: string, start: number): number {
   let end = start + 1;

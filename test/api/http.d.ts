@@ -15,6 +15,7 @@ export interface BearerGuardOptions<Entry extends string = string> {
   readonly catalog?: ScopeCatalog | undefined;
   readonly rootName?: string | undefined;
   readonly realm?: string | undefined;
+  readonly resource?: string | undefined;
   clientAddress?(request: GuardedRequest): string | undefined;
   readonly onRefusal?: ((refusal: GuardRefusal) => void) | undefined;
   readonly onError?: ((error: unknown) => void) | undefined;
@@ -72,6 +73,12 @@ export interface GuardRefusal {
 export type GuardedRequest = Pick<Request, 'method' | 'url' | 'headers'> | GuardedNodeRequest;
 
 export type HttpErrorCode = TokenErrorCode | 'invalid_json' | 'unauthenticated' | 'insufficient_scope' | 'address_denied' | 'limit_exceeded' | 'cross_site' | 'method_not_allowed' | 'payload_too_large' | 'uri_too_long' | 'unsupported_media_type' | 'rate_limited' | 'overloaded' | 'revocation_unconfirmed' | 'usage_not_recorded' | 'internal';
+
+export interface ProtectedResourceOptions {
+  readonly resource: string;
+  readonly authorizationServers: readonly string[];
+  readonly scopes?: readonly string[] | undefined;
+}
 
 export interface SignIn {
   readonly outcome: 'accepted' | 'refused' | 'limited' | 'unavailable';
@@ -140,6 +147,8 @@ export declare function koaGuard<Entry extends string, const Asked extends strin
 export declare function nestGuard<Entry extends string, const Asked extends string = never>(guard: BearerGuard<Entry>, need?: RouteNeed<AskedScope<Entry, Asked>>): NestGuard;
 
 export declare function nextGuard<Entry extends string, const Asked extends string = never>(guard: BearerGuard<Entry>, need?: RouteNeed<AskedScope<Entry, Asked>>): NextGuard;
+
+export declare function protectedResource(options: ProtectedResourceOptions): (request: Request) => Response | undefined;
 
 export declare function remoteAddress(request: Request): string;
 

@@ -4,6 +4,7 @@ export const ENTRIES = [
   'index',
   'openapi',
   'http',
+  'mcp',
   'console',
   'sqlite',
   'postgres',

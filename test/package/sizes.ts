@@ -13,6 +13,7 @@ const KNOWN: Readonly<Record<Entry, number>> = {
   index: 67_857,
   openapi: 20_716,
   http: 62_416,
+  mcp: 31_639,
   console: 71_439,
   sqlite: 17_235,
   postgres: 20_678,

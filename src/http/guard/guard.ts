@@ -348,6 +348,7 @@ export class Guard {
   }
 
   #failureOf(refused: Refused, asked: () => Need): HttpError {
+    this.report(refused);
     const { needed } = refused;
     if (needed !== undefined || this.#metadataUrl === undefined)
       return this.failureOf(refused, needed);
@@ -362,12 +363,11 @@ export class Guard {
   }
 
   /**
-   * Reports a refusal to the host, and says what the client is told.
+   * What the client is told about a refusal.
    *
    * @param scope for the challenge of a 401 or a 403
    */
   failureOf(refused: Refused, scope: string | undefined): HttpError {
-    this.#report(refused);
     const { reason, needed, detail, rate, retryAfterSeconds, cause } = refused;
     switch (reason) {
       case 'missing':
@@ -420,7 +420,8 @@ export class Guard {
     });
   }
 
-  #report(refused: Refused): void {
+  /** Tells the host of a refusal. */
+  report(refused: Refused): void {
     if (this.#onRefusal === undefined) return;
     const { reason, needed, detail } = refused;
     const refusal = {
@@ -437,9 +438,9 @@ export class Guard {
 }
 
 /** A refusal by a verdict, or by the guard itself. */
-export interface Refused extends Partial<SpentRate> {
+export interface Refused<Reason extends string = GuardReason> extends Partial<SpentRate> {
   readonly ok: false;
-  readonly reason: GuardReason;
+  readonly reason: Reason;
   readonly needed?: string;
   readonly detail?: NonNullable<GuardRefusal['detail']>;
   readonly explanation?: Explanation;

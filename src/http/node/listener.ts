@@ -6,6 +6,7 @@ import {
   type Body,
   type BodyStream,
   type HeaderName,
+  type HttpMessage,
   type HttpRequest,
   headerOf,
   ownForms,
@@ -108,10 +109,53 @@ function unreadableRequest(): HttpError {
 /** Fetch forbids these methods. They are read as `OPTIONS`, which is allowed nowhere either. */
 const UNSUPPORTED_METHODS = ['CONNECT', 'TRACE', 'TRACK'];
 
-class NodeHttpRequest implements HttpRequest {
+/** The headers and the body of a Node request, which a body parser may have read before. */
+export class NodeMessage implements HttpMessage {
+  protected readonly message: NodeRequest;
+
+  constructor(message: NodeRequest) {
+    this.message = message;
+  }
+
+  header(name: HeaderName): string | undefined {
+    // What a parser has read, it has decoded as well.
+    if (name === 'content-encoding' && this.#isParsed) return undefined;
+    return headerOf(this.message, name);
+  }
+
+  get #isParsed(): boolean {
+    return this.message.body !== undefined && this.message.readableDidRead;
+  }
+
+  get body(): Body | null {
+    if (this.#isWithoutBody()) return null;
+    return this.#isParsed ? this.#serialized(this.message.body) : new NodeBodyStream(this.message);
+  }
+
+  #isWithoutBody(): boolean {
+    const { headers, httpVersionMajor, method } = this.message;
+    if (method === 'GET' || method === 'HEAD') return true;
+    // From HTTP/2 on, a body needs no header.
+    if (httpVersionMajor > 1 || headers['transfer-encoding'] !== undefined) return false;
+    return !(Number(headers['content-length']) > 0);
+  }
+
+  /** The text of a parsed body; throws if the parser made something that JSON or a form cannot hold. */
+  #serialized(body: unknown): Body {
+    if (typeof body === 'string' || body instanceof Uint8Array) return body;
+    const type = this.message.headers['content-type'] ?? '';
+    try {
+      const isForm = /^application\/x-www-form-urlencoded\b/i.test(type);
+      return isForm ? formFieldsOf(body).toString() : JSON.stringify(body);
+    } catch {
+      throw unreadableRequest();
+    }
+  }
+}
+
+class NodeHttpRequest extends NodeMessage implements HttpRequest {
   readonly method: string;
   readonly url: URL;
-  readonly #incoming: NodeRequest;
   readonly #outgoing: ServerResponse;
   #request: Request | undefined;
   #signal: AbortSignal | undefined;
@@ -119,36 +163,19 @@ class NodeHttpRequest implements HttpRequest {
   #isAnswered = false;
 
   constructor(incoming: NodeRequest, outgoing: ServerResponse, target: string) {
+    super(incoming);
     const { method = 'GET' } = incoming;
     this.method = UNSUPPORTED_METHODS.includes(method) ? 'OPTIONS' : method;
     this.url = toUrl(target);
-    this.#incoming = incoming;
     this.#outgoing = outgoing;
   }
 
   get incoming(): IncomingMessage {
-    return this.#incoming;
+    return this.message;
   }
 
   get address(): string | undefined {
-    return this.#incoming.socket?.remoteAddress;
-  }
-
-  header(name: HeaderName): string | undefined {
-    // What a parser has read, it has decoded as well.
-    if (name === 'content-encoding' && this.#isParsed) return undefined;
-    return headerOf(this.#incoming, name);
-  }
-
-  get #isParsed(): boolean {
-    return this.#incoming.body !== undefined && this.#incoming.readableDidRead;
-  }
-
-  get body(): Body | null {
-    if (this.#isWithoutBody()) return null;
-    return this.#isParsed
-      ? this.#serialized(this.#incoming.body)
-      : new NodeBodyStream(this.#incoming);
+    return this.message.socket?.remoteAddress;
   }
 
   toFetch(): Request {
@@ -169,8 +196,8 @@ class NodeHttpRequest implements HttpRequest {
 
   #newRequest(build: (init: RequestInit) => Request): Request {
     try {
-      const request = build({ method: this.method, headers: headersOf(this.#incoming) });
-      return withIncoming(request, this.#incoming);
+      const request = build({ method: this.method, headers: headersOf(this.message) });
+      return withIncoming(request, this.message);
     } catch {
       throw unreadableRequest();
     }
@@ -181,7 +208,7 @@ class NodeHttpRequest implements HttpRequest {
     if (!(body instanceof NodeBodyStream)) return body;
     // The part that has arrived would be taken for the whole body.
     if (this.#hasLeft()) throw unreadableRequest();
-    return Readable.toWeb(this.#incoming) as ReadableStream<Uint8Array>;
+    return Readable.toWeb(this.message) as ReadableStream<Uint8Array>;
   }
 
   /** Call this with the response: from then on, a closed connection does not abort the signal. */
@@ -204,27 +231,7 @@ class NodeHttpRequest implements HttpRequest {
 
   /** `aborted` covers HTTP/2, whose responses are never destroyed. */
   #hasLeft(): boolean {
-    return this.#incoming.aborted || this.#outgoing.destroyed;
-  }
-
-  #isWithoutBody(): boolean {
-    const { headers, httpVersionMajor } = this.#incoming;
-    if (this.method === 'GET' || this.method === 'HEAD') return true;
-    // From HTTP/2 on, a body needs no header.
-    if (httpVersionMajor > 1 || headers['transfer-encoding'] !== undefined) return false;
-    return !(Number(headers['content-length']) > 0);
-  }
-
-  /** The text of a parsed body; throws if the parser made something that JSON or a form cannot hold. */
-  #serialized(body: unknown): Body {
-    if (typeof body === 'string' || body instanceof Uint8Array) return body;
-    const type = this.#incoming.headers['content-type'] ?? '';
-    try {
-      const isForm = /^application\/x-www-form-urlencoded\b/i.test(type);
-      return isForm ? formFieldsOf(body).toString() : JSON.stringify(body);
-    } catch {
-      throw unreadableRequest();
-    }
+    return this.message.aborted || this.#outgoing.destroyed;
   }
 }
 
