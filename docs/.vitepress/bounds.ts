@@ -572,7 +572,7 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
     {
       what: 'a message without a token',
       limit: '{MAX_STRANGER_BYTES}',
-      beyond: '401 with the scopes for a first message, not that of the tool',
+      beyond: '401 without the scope of its tool',
     },
     {
       what: 'levels of objects and lists in a message',

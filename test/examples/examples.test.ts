@@ -6,7 +6,7 @@ import { newFolder, runInShell } from '../app/cli/support.ts';
 import { forge } from '../support.ts';
 
 const folder = new URL('../../examples/', import.meta.url);
-const examples = globSync('{library,http,run}/**/*.{ts,cjs}', { cwd: folder.pathname });
+const examples = globSync('{agents,library,http,run}/**/*.{ts,cjs}', { cwd: folder.pathname });
 const read = (name: string) => readFileSync(new URL(name, folder), 'utf8');
 
 describe('the examples', () => {
@@ -33,7 +33,7 @@ describe('the examples', () => {
     '%s shows where the cause of a 503 goes',
     (name) => {
       // On one line, or up to the line that closes it with the same indentation.
-      const call = /^( *).*(?:bearerGuard|tokenHandler)\(\{(?:.*\}\)|[\s\S]*?^\1\}\))/gm;
+      const call = /^( *).*(?:bearerGuard|mcpGuard|tokenHandler)\(\{(?:.*\}\)|[\s\S]*?^\1\}\))/gm;
       const calls = read(name).match(call) ?? [];
 
       expect(calls.filter((one) => !one.includes('onError'))).toEqual([]);
