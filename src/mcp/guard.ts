@@ -151,8 +151,8 @@ export type McpGuard = (request: GuardedRequest, body?: unknown) => Promise<McpO
  *
  * | case | answer |
  * | --- | --- |
- * | no Bearer token | 401, with the scope that is needed, and no error |
- * | malformed, unknown, expired, revoked, suspended, or for another server | 401 `invalid_token`, the same for all |
+ * | no Bearer token | 401, with the scope that is needed, and no error. For a message that needs none, the scopes of `tools` and `methods`, or `POST:<domain>/tools` |
+ * | malformed, unknown, expired, revoked, suspended, or for another server | 401 `invalid_token`, the same for all, with the scopes for a first message |
  * | a call that is not covered | 403 `insufficient_scope`, with the scopes that the token holds on `domain` and the one that it needs |
  * | not allowed from this address, no use left, the store does not answer | 403, 429, 503, as `bearerGuard` |
  * | not JSON in UTF-8; a batch, or not a message; a method without an entry | 400, with the error -32700, -32600 or -32601 of JSON-RPC |
@@ -320,7 +320,8 @@ class McpServerGuard {
   #refuse(
     refused: Refused | Refused<'other_server'>,
     method: string,
-    scope?: string | undefined,
+    // The same for every token that is not live, whatever is sent with it.
+    scope = this.#needs.entrance,
   ): McpOutcome {
     const { reason } = refused;
     let failure: HttpError;

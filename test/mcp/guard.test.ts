@@ -27,7 +27,7 @@ const REALM = `Bearer realm="${DOMAIN}"`;
 const SUFFIX = `, resource_metadata="${METADATA}"`;
 const NOT_LIVE = {
   status: 401,
-  challenge: `${REALM}, error="invalid_token"${SUFFIX}`,
+  challenge: `${REALM}, error="invalid_token", scope="${ALL_TOOLS}"${SUFFIX}`,
   body: {
     error: 'invalid_token',
     error_description: 'the token is not, or no longer, valid',
@@ -295,11 +295,15 @@ describe('a token', () => {
     expect(outcomes[1]?.reason).toBe(isForServer ? 'invalid_json' : 'other_server');
     if (isForServer) return;
     outcomes.push(await call('refund'), await post(message('no/method')));
+    const unknown = await answerTo(await post(message('ping'), { value: forge() }));
+    expect(unknown.body).toEqual(NOT_LIVE.body);
     for (const outcome of outcomes) {
       expect(outcome.reason).toBe('other_server');
-      expect(await answerTo(outcome)).toEqual(NOT_LIVE);
+      expect(await answerTo(outcome)).toEqual(unknown);
     }
-    expect(refusals).toEqual(outcomes.map(() => ({ reason: 'other_server' })));
+    expect(refusals).toMatchObject(
+      [...outcomes, { reason: 'unknown' }].map(({ reason }) => ({ reason })),
+    );
   });
 
   it('that is not live gets one answer, whatever it sends', async () => {

@@ -1,4 +1,3 @@
-import type { GuardedRequest } from '../../src/http/index.ts';
 import type { TokenLimits, TokenServiceOptions } from '../../src/index.ts';
 import {
   type McpGuardOptions,
@@ -89,5 +88,3 @@ export async function answerTo(outcome: McpOutcome) {
     body: text === '' ? undefined : JSON.parse(text),
   };
 }
-
-export type { GuardedRequest };
