@@ -16,6 +16,7 @@ const long = [
   'test/stores/{mysql/galera,postgres/{pglite,poolers}}.test.ts',
   'test/http/{hostile,under-load}.test.ts',
   'test/http/{description/{client,document},guard/{mounts,routers},sign-in/basic-auth}.test.ts',
+  'test/mcp/conformance.test.ts',
   'test/openapi/sources.test.ts',
   'test/scope/{entry,hostile,typed}.test.ts',
   'test/{docstrings,known-defects,regexes}.test.ts',

@@ -204,7 +204,7 @@ class McpServerGuard {
   readonly #needs: Needs;
   readonly #resource: string;
   readonly #onRefusal: ((refusal: McpRefusal) => void) | undefined;
-  /** By the list of scopes: records with equal scopes share a frozen one. */
+  /** By the list of scopes, which is frozen: records with equal scopes share one. */
   readonly #standings = new WeakMap<readonly string[], Standing>();
 
   constructor(options: McpGuardOptions) {
@@ -269,7 +269,7 @@ class McpServerGuard {
     if (known !== undefined) return known;
     const held = this.#needs.heldOf(scopes);
     const standing = { held, isForServer: this.#needs.isMet(held) };
-    if (Object.isFrozen(scopes)) this.#standings.set(scopes, standing);
+    this.#standings.set(scopes, standing);
     return standing;
   }
 
