@@ -28,6 +28,7 @@ const ABOUT: Readonly<Record<string, string>> = {
   scope: 'scopes without tokens: parse, compare, explain; also in a browser',
   openapi: 'a catalog from OpenAPI documents',
   http: 'guards for routes, and the token service as a handler',
+  mcp: 'a guard for MCP servers',
   console: 'a page on which people manage their tokens',
   testing: 'the contract for stores, a clock that you set, and faults',
   sqlite: 'the store on SQLite',

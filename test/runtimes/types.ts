@@ -9,6 +9,7 @@ import {
   type Verdict,
 } from 'tokenwright';
 import { type BearerGuard, bearerGuard, type TokenHandler, toNodeListener } from 'tokenwright/http';
+import { type McpGuard, mcpGuard, toolScope } from 'tokenwright/mcp';
 import { MysqlTokenStore } from 'tokenwright/mysql';
 import { catalogFromOpenApi, readOpenApi } from 'tokenwright/openapi';
 import { PostgresTokenStore } from 'tokenwright/postgres';
@@ -47,6 +48,17 @@ export function scope(): Scope | undefined {
   // @ts-expect-error: misspelt
   void guard(request, { scope: 'GET:shop.example/order' });
   return reading.ok ? reading.scope : undefined;
+}
+
+export async function mcp(): Promise<string> {
+  const options = { tokens, domain: text, resource: text };
+  // @ts-expect-error: a tool needs a scope
+  mcpGuard({ ...options, tools: { refund: true } });
+  const guard: McpGuard = mcpGuard({ ...options, methods: { 'prompts/get': true } });
+  const outcome = await guard(request);
+  // @ts-expect-error: a refusal has no account
+  if (!outcome.ok) return outcome.auth.clientId;
+  return outcome.allows('refund') ? outcome.auth.clientId : toolScope(text, 'refund');
 }
 
 export function http(handler: TokenHandler): BearerGuard {
