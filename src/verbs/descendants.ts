@@ -1,5 +1,6 @@
 import { type Ancestors, hasEnded } from '../access/lineage.ts';
 import { MAX_COUNTED_DESCENDANTS } from '../bounds.ts';
+import { notify } from '../events.ts';
 import { type Position, positionOf, type QuotaHolder } from '../ports/token-store.ts';
 import { nextTurn } from '../time/deadline.ts';
 import type { TokenId, TokenRecord } from '../token/record.ts';
@@ -47,7 +48,7 @@ export async function countDescendants(
  * @throws {TokenError} `store_unavailable`
  */
 export function endDescendants(parts: ServiceParts, token: Ancestor, now: number): Promise<number> {
-  return revokeUntilNone(parts, token, now, () => true);
+  return revokeUntilNone(parts, () => below(parts, token, now), now);
 }
 
 /**
@@ -62,9 +63,8 @@ export function endDeadDescendants(
   root: Ancestor,
   now: number,
 ): Promise<number> {
-  return revokeUntilNone(parts, root, now, ({ record, ancestors }) =>
-    hasEnded(record, ancestors, now),
-  );
+  const isDead = ({ record, ancestors }: Unended) => hasEnded(record, ancestors, now);
+  return revokeUntilNone(parts, () => below(parts, root, now), now, { isWanted: isDead });
 }
 
 /** A record that is neither revoked nor expired, and what it was derived from. */
@@ -73,28 +73,48 @@ export interface Unended {
   readonly ancestors: Ancestors;
 }
 
-async function revokeUntilNone(
+/** Which of the tokens that were read are revoked, and who is told. */
+export interface RevokingOptions {
+  /** @default all */
+  readonly isWanted?: (found: Unended) => boolean;
+  /** Called after each batch with the count so far. */
+  readonly onProgress?: ((revoked: number) => void) | undefined;
+}
+
+/**
+ * Revokes tokens again and again until a pass finds none: more may be made meanwhile. A pass reads all before
+ * it revokes one, so that what ends with another one is revoked as well. Can be repeated after a failure.
+ *
+ * @param pass reads the tokens, each time from the start
+ * @returns how many this call revoked
+ */
+export async function revokeUntilNone(
   parts: ServiceParts,
-  token: Ancestor,
+  pass: () => AsyncIterable<Unended>,
   now: number,
-  isWanted: (descendant: Unended) => boolean,
+  { isWanted = () => true, onProgress }: RevokingOptions = {},
 ): Promise<number> {
   let count = 0;
   for (;;) {
-    const found: TokenRecord[] = [];
-    for await (const descendant of below(parts, token, now)) {
-      if (isWanted(descendant)) found.push(descendant.record);
-      if (found.length === MAX_REVOKED_TOGETHER) break;
+    const found: Revocable[] = [];
+    for await (const each of pass()) {
+      const { id, account } = each.record;
+      if (isWanted(each)) found.push({ id, account });
     }
     if (found.length === 0) return count;
-    count += await revokeEach(parts, found, now);
+    for (let at = 0; at < found.length; at += MAX_REVOKED_TOGETHER) {
+      count += await revokeEach(parts, found.slice(at, at + MAX_REVOKED_TOGETHER), now);
+      if (onProgress !== undefined) notify(onProgress, count);
+    }
   }
 }
 
-/** Revokes tokens concurrently, and says how many this call revoked. */
-export async function revokeEach(
+/** All that is needed of a token to revoke it: a pass may find many. */
+type Revocable = Pick<TokenRecord, 'id' | 'account'>;
+
+async function revokeEach(
   { store, events }: ServiceParts,
-  found: readonly Pick<TokenRecord, 'id' | 'account'>[],
+  found: readonly Revocable[],
   now: number,
 ): Promise<number> {
   const at = new Date(now);

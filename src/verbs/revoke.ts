@@ -1,11 +1,10 @@
 import { hasEnded } from '../access/lineage.ts';
-import { notify } from '../events.ts';
 import { readAccount, readInput, revokeAllOptions, revokeOptions } from '../inputs/schemas.ts';
 import type { RevocationPreview, RevokeAllOptions, RevokeOptions } from '../inputs/types.ts';
 import { inBatches } from '../records/batches.ts';
 import { tokenOf } from '../records/token-view.ts';
 import type { Token, TokenId, TokenRecord } from '../token/record.ts';
-import { endDescendants, MAX_REVOKED_TOGETHER, revokeEach, unended } from './descendants.ts';
+import { endDescendants, revokeUntilNone, unended } from './descendants.ts';
 import type { ServiceParts } from './parts.ts';
 
 /** Records that `revokeAll` marks in one call of the store. @bound */
@@ -76,26 +75,17 @@ async function previewOf(
   return Object.freeze({ count: doomed.size, ending, tokens });
 }
 
-/** Again and again until a pass finds none: more may be made meanwhile. Can be repeated after a failure. */
-async function revokeMadeBy(
+function revokeMadeBy(
   parts: ServiceParts,
   account: string,
   { createdBy, onProgress }: Pick<RevokeAllOptions, 'createdBy' | 'onProgress'>,
   now: number,
 ): Promise<number> {
-  let count = 0;
-  for (;;) {
-    const found: { readonly id: TokenId; readonly account: string }[] = [];
-    const isWanted = (record: TokenRecord) => isMadeBy(record, createdBy);
-    for await (const { record, ancestors } of unended(parts, { account }, now, isWanted)) {
-      if (!hasEnded(record, ancestors, now)) found.push({ id: record.id, account });
-    }
-    if (found.length === 0) return count;
-    for (let at = 0; at < found.length; at += MAX_REVOKED_TOGETHER) {
-      count += await revokeEach(parts, found.slice(at, at + MAX_REVOKED_TOGETHER), now);
-      if (onProgress !== undefined) notify(onProgress, count);
-    }
-  }
+  const isMade = (record: TokenRecord) => isMadeBy(record, createdBy);
+  return revokeUntilNone(parts, () => unended(parts, { account }, now, isMade), now, {
+    isWanted: ({ record, ancestors }) => !hasEnded(record, ancestors, now),
+    onProgress,
+  });
 }
 
 function isMadeBy({ origin }: TokenRecord, createdBy: string | undefined): boolean {
