@@ -9,12 +9,13 @@ import {
   type GuardedRequest,
   type GuardReason,
   type GuardRefusal,
+  headerIn,
   type Presented,
   type Refused,
 } from '../http/guard/guard.ts';
 import { NodeMessage } from '../http/node/listener.ts';
 import { metadataUrlOf, resourceField } from '../http/protected-resource.ts';
-import { fromFetch, type HttpMessage, headerOf, isIncoming } from '../http/request.ts';
+import { fromFetch, type HttpMessage, isIncoming } from '../http/request.ts';
 import { jsonResponse, toResponse, type WholeResponse } from '../http/responses.ts';
 import { Reservation } from '../http/slots.ts';
 import { once } from '../inputs/once.ts';
@@ -378,21 +379,14 @@ function rpcFault(
 function messageOf(request: GuardedRequest, given: unknown): HttpMessage {
   if (given !== undefined) {
     const body = typeof given === 'string' || given instanceof Uint8Array ? given : json(given);
-    return { header: (name) => (name === 'content-type' ? typeOf(request) : undefined), body };
+    return {
+      header: (name) => (name === 'content-type' ? headerIn(request, 'content-type') : undefined),
+      body,
+    };
   }
   if (isIncoming(request)) return new NodeMessage(request);
   if ('body' in request && request.body !== null) return fromFetch(request as Request);
   return { header: () => undefined, body: null };
-}
-
-function typeOf(request: GuardedRequest): string | undefined {
-  if (isIncoming(request)) return headerOf(request, 'content-type');
-  const { headers } = request;
-  const isFetch = typeof (headers as Partial<Headers>).get === 'function';
-  const type = isFetch
-    ? (headers as Headers).get('content-type')
-    : (headers as { readonly 'content-type'?: string })['content-type'];
-  return type ?? undefined;
 }
 
 /** Written and read again: nothing that the host keeps can change the message after the decision. */

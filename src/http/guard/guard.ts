@@ -24,7 +24,7 @@ import { addressDenied, HttpError, limitExceeded } from '../errors.ts';
 import { isMethodOverridden } from '../method-override.ts';
 import { metadataUrlOf, resourceField } from '../protected-resource.ts';
 import type { SpentRate } from '../rate-limit-fields.ts';
-import { headerOf, innermost } from '../request.ts';
+import { type HeaderName, headerOf, innermost } from '../request.ts';
 import { fail, toResponse } from '../responses.ts';
 
 /** The member of a service from which the compiler learns the entries of its catalog. Never called. */
@@ -262,7 +262,7 @@ export class Guard {
    */
   present(request: GuardedRequest, named?: string): Presented | Refused {
     if (typeof request?.headers !== 'object') throw requestRequired(request);
-    const authorization = authorizationOf(request);
+    const authorization = headerIn(request, AUTHORIZATION) ?? '';
     const sent = targetOf(request);
     const target = named ?? sent;
     if (isAmbiguous(authorization, target)) return { ok: false, reason: 'ambiguous_credentials' };
@@ -485,9 +485,9 @@ function isFetch(request: GuardedRequest): request is Pick<Request, 'method' | '
   return typeof (request.headers as Partial<Headers>).get === 'function';
 }
 
-function authorizationOf(request: GuardedRequest): string {
-  const isOfFetch = isFetch(request);
-  return (isOfFetch ? request.headers.get(AUTHORIZATION) : headerOf(request, AUTHORIZATION)) ?? '';
+/** A header of a request; `undefined` if there is none. */
+export function headerIn(request: GuardedRequest, name: HeaderName): string | undefined {
+  return (isFetch(request) ? request.headers.get(name) : headerOf(request, name)) ?? undefined;
 }
 
 /** Whether there is another credential beside a Bearer token (RFC 6750 section 2). */
