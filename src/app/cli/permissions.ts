@@ -1,7 +1,7 @@
 import { permissionName } from '../../scope/describe.ts';
 import type { Permission } from '../../scope/index.ts';
 import { nearestName } from '../../scope/nearest.ts';
-import { usageError } from '../terminal/errors.ts';
+import { type CliError, usageError } from '../terminal/errors.ts';
 import { quote } from '../terminal/inputs.ts';
 import { printable } from '../terminal/layout.ts';
 
@@ -30,6 +30,27 @@ export function findPermission<One extends Named>(
   if (second === undefined) return first;
   const names = found.map((one) => addressOf(one)).join(' or ');
   throw usageError(`${flag}: ${quote(printable(text))} can be several permissions; write ${names}`);
+}
+
+/**
+ * Finds a preset by its name, in upper or lower case.
+ *
+ * @param place names the origin of the name in messages
+ * @throws {CliError} made by `toError`, if there is none, naming those that there are
+ */
+export function findPreset<One extends { readonly name: string }>(
+  name: string,
+  presets: readonly One[],
+  place: string,
+  toError: (message: string) => CliError,
+): One {
+  const folded = name.toLowerCase();
+  const found = presets.find((preset) => preset.name.toLowerCase() === folded);
+  if (found !== undefined) return found;
+  const names = presets.map((preset) => quote(printable(preset.name)));
+  const there = names.length === 1 ? 'there is' : 'there are';
+  const missing = `there is no preset ${quote(printable(name))}`;
+  throw toError(`${place}: ${missing}; ${there} ${names.join(', ') || 'none'}`);
 }
 
 /** Those of a tag. Only if there are none, those that differ in case or have such a name. */

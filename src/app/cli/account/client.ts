@@ -91,9 +91,13 @@ export interface Connection extends ClientOptions {
   /** @param address where the request comes from, for a token that is limited to addresses */
   verify(value: string, need: WrittenNeed, address?: string): Promise<Verification>;
   /** Absent if only one token can be revoked at a time. */
-  revokeAll?(createdBy: string | undefined): Promise<number>;
-  /** What {@link revokeAll} would end. Absent with it. */
-  previewRevocation?(createdBy: string | undefined): Promise<RevocationPreview>;
+  readonly bulk?: BulkRevocation;
+}
+
+/** Revokes all tokens of the account, or all that a person made. */
+interface BulkRevocation {
+  revoke(createdBy: string | undefined): Promise<number>;
+  preview(createdBy: string | undefined): Promise<RevocationPreview>;
 }
 
 /** Visible ASCII alone: what a hostile service sends goes to the terminal. */
@@ -224,17 +228,22 @@ export class TokenClient {
    * @throws {CliError} before it asks, if this is not possible
    */
   async revokeAll(createdBy: string | undefined, confirm: () => Promise<void>): Promise<number> {
-    const connection = this.#connection;
-    if (connection.revokeAll === undefined) throw forStores();
+    const bulk = this.#bulk();
     await confirm();
-    return connection.revokeAll(createdBy);
+    return bulk.revoke(createdBy);
   }
 
   /** What {@link revokeAll} would end. */
-  previewRevocation(createdBy: string | undefined): Promise<RevocationPreview> {
-    const preview = this.#connection.previewRevocation?.(createdBy);
-    if (preview === undefined) throw forStores();
-    return preview;
+  async previewRevocation(createdBy: string | undefined): Promise<RevocationPreview> {
+    return this.#bulk().preview(createdBy);
+  }
+
+  #bulk(): BulkRevocation {
+    const { bulk } = this.#connection;
+    if (bulk !== undefined) return bulk;
+    throw usageError(
+      '--all and --created-by are for a store: a service revokes one token at a time',
+    );
   }
 
   async rotate(operand: string, { ifVersion, ...body }: RotateOptions): Promise<WireToken> {
@@ -309,10 +318,4 @@ function shownIn({ data: [token] }: Answers['OneToken']): WireToken {
 /** Replaces a value that was revealed again by the id: commands print only new values. */
 function toShown(token: WireToken): WireToken {
   return { ...token, token: token.id };
-}
-
-function forStores(): CliError {
-  return usageError(
-    '--all and --created-by are for a store: a service revokes one token at a time',
-  );
 }

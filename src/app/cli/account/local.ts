@@ -89,8 +89,10 @@ function connect(tokens: TokenService, given: string | undefined, storeName: str
     },
     verify: async (value, need, address) =>
       toVerification(await tokens.verify(value, need, { address })),
-    revokeAll: (createdBy) => tokens.revokeAll(account, { createdBy }),
-    previewRevocation: (createdBy) => tokens.revokeAll(account, { createdBy, dryRun: true }),
+    bulk: {
+      revoke: (createdBy) => tokens.revokeAll(account, { createdBy }),
+      preview: (createdBy) => tokens.revokeAll(account, { createdBy, dryRun: true }),
+    },
   };
 }
 

@@ -14,9 +14,10 @@ import { count } from '../../../text/wording.ts';
 import { readCatalog } from '../../server/files/catalog-files.ts';
 import { readPresets } from '../../server/files/preset-file.ts';
 import { CliError, inputError, usageError } from '../../terminal/errors.ts';
-import { parseMembers, quote, readJson, readPart } from '../../terminal/inputs.ts';
+import { parseMembers, readJson, readPart } from '../../terminal/inputs.ts';
 import { columns, labeled, printable, wrap } from '../../terminal/layout.ts';
 import { command, type Outcome } from '../command.ts';
+import { findPreset } from '../permissions.ts';
 import { GRANULARITY_FLAG } from './catalog.ts';
 import { describeRequest, ROOT_NAME_FLAG, readRequest } from './request.ts';
 import { reasonInWords } from './token-output.ts';
@@ -155,7 +156,7 @@ function readRules(
     const listed =
       preset === undefined
         ? parseMembers(scopes, `${place}: scopes`).map(String)
-        : presetScopes(preset, presets, place);
+        : findPreset(preset, presets, place, inputError).scopes;
     return { scopes: listed, request, need: needOf(request), allowed };
 
     function needOf(text: string): ScopeRequest {
@@ -164,16 +165,6 @@ function readRules(
       throw inputError(`${place}: ${REQUEST_RULE}`);
     }
   });
-}
-
-function presetScopes(name: string, presets: readonly Preset[], place: string) {
-  const folded = name.toLowerCase();
-  const found = presets.find((preset) => preset.name.toLowerCase() === folded);
-  if (found !== undefined) return found.scopes;
-  const names = presets.map((preset) => quote(preset.name)).join(', ');
-  throw inputError(
-    `${place}: there is no preset ${quote(printable(name))}; there are ${names || 'none'}`,
-  );
 }
 
 async function differencesIn(

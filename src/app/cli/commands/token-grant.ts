@@ -1,4 +1,3 @@
-import type { WirePreset } from '../../../http/wire.ts';
 import type { TokenLimits } from '../../../index.ts';
 import { usageError } from '../../terminal/errors.ts';
 import { quote } from '../../terminal/inputs.ts';
@@ -7,7 +6,7 @@ import type { NewToken, TokenClient } from '../account/client.ts';
 import { catalogPaths, checkWildcards, serviceUrl } from '../account/connect.ts';
 import type { AccountFlags } from '../account/flags.ts';
 import type { Given } from '../command.ts';
-import { findPermission } from '../permissions.ts';
+import { findPermission, findPreset } from '../permissions.ts';
 import { type LIMIT_FLAGS, readLimits } from './token-limits.ts';
 
 /** The flags that stand for scopes, for {@link grantOf}. */
@@ -80,19 +79,9 @@ export async function grantOf(
   });
   const own = [...new Set([...token.scopes, ...scopes])];
   if (flags.preset === undefined) return { ...token, scopes: own };
-  const preset = findPreset(flags.preset, presets);
+  const preset = findPreset(flags.preset, presets, '--preset', usageError);
   checkWildcards(preset.scopes, flags);
   const { ttlSeconds = token.expiresAt === undefined ? preset.ttl : undefined } = token;
   const limits: TokenLimits | undefined = readLimits(flags, preset.limits);
   return { ...token, scopes: own.length > 0 ? own : preset.scopes, ttlSeconds, limits };
-}
-
-function findPreset(name: string, presets: readonly WirePreset[]): WirePreset {
-  const folded = name.toLowerCase();
-  const found = presets.find((preset) => preset.name.toLowerCase() === folded);
-  if (found !== undefined) return found;
-  const names = presets.map((preset) => printable(preset.name));
-  const there = names.length === 1 ? 'there is' : 'there are';
-  const all = names.map(quote).join(', ') || 'none';
-  throw usageError(`--preset: there is no preset ${quote(printable(name))}; ${there} ${all}`);
 }
