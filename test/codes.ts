@@ -86,6 +86,7 @@ const REFUSAL = {
   suspended: true,
   ancestor_revoked: true,
   ancestor_expired: true,
+  ancestor_changed: true,
   ancestor_suspended: true,
   ambiguous_request: true,
   address_unknown: true,

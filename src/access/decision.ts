@@ -33,7 +33,13 @@ import { type AccountCatalogs, asFarAsKnown, askCatalog } from './catalogs.ts';
 import type { CompiledScopes } from './compiled-scopes.ts';
 import { type CarryingRequest, CountedRequests } from './counted-requests.ts';
 import { explainAmbiguous, explainNeed, neededFor } from './explain.ts';
-import { type Ancestors, ancestorFault, type Grant, type Lineages } from './lineage.ts';
+import {
+  type Ancestors,
+  ancestorFault,
+  type Grant,
+  isElevation,
+  type Lineages,
+} from './lineage.ts';
 import { type Need, type NeedReading, readNeed, type ValueCheck } from './need.ts';
 
 type RefusedVerdict = Extract<Verdict, { readonly ok: false }>;
@@ -231,7 +237,7 @@ export class Decider {
     const { ancestors } = record;
     if (ancestors === undefined) return this.#judgeLive(claim, reading, call);
     const { lineages } = this.#parts;
-    const cached = source === 'store' ? undefined : lineages.cached(ancestors, now);
+    const cached = source === 'store' ? undefined : lineages.cached(record, now);
     if (cached !== undefined) return this.#judgeLive(withAncestors(claim, cached), reading, call);
     if (source === 'cache') return undefined;
     return lineages
@@ -260,7 +266,7 @@ export class Decider {
       return this.#refuseNeed(record, refusal, call);
     }
     if (ancestors.length === 0) return this.#accept(claim, { by, above: NO_GRANTS }, call);
-    const above = lineages.grantsOf(ancestors, need);
+    const above = lineages.grantsOf(record, ancestors, need);
     if (!('refusing' in above)) return this.#accept(claim, { by, above: above.grants }, call);
     const refusal = { reason: 'ancestor_insufficient', need, held: above.refusing } as const;
     return this.#refuseNeed(record, refusal, call);
@@ -334,7 +340,7 @@ export class Decider {
     const grantedBy = by.toString();
     events.verified(record, grantedBy, now);
     // Not on the hot path of services that do not record it.
-    if (usage !== undefined) this.#countUse(usage, record.id, { by, above }, call);
+    if (usage !== undefined) this.#countUse(usage, record, { by, above }, call);
     return this.#welcome(claim, grantedBy, now);
   }
 
@@ -348,15 +354,17 @@ export class Decider {
   /** Counts a use of a token, which also says that each ancestor is needed; once for each request. */
   #countUse(
     usage: UsageRecorder,
-    id: TokenId,
+    record: TokenRecord,
     { by, above }: Grants,
     { now, request }: CountedCall,
   ): void {
     const seen = request && this.#requests.of(request);
     if (seen?.isUsed) return;
     if (seen !== undefined) seen.isUsed = true;
-    usage.used(id, by.toString(), now);
+    usage.used(record.id, by.toString(), now);
     for (const grant of above) usage.derivedUsed(grant.id, grant.by.toString(), now);
+    if (!isElevation(record)) return;
+    for (const id of record.ancestors ?? []) usage.derivedUsed(id, OTHER_SCOPES, now);
   }
 
   #countRefusal(id: TokenId, { now, request }: CountedCall): void {
@@ -507,7 +515,7 @@ export class Decider {
     const fault = ancestorFault(record, ancestors, now);
     if (fault !== undefined) return asRefusal(explanation, fault);
     if (!explanation.allowed || !reading.ok) return explanation;
-    const above = lineages.grantsOf(ancestors, reading.need);
+    const above = lineages.grantsOf(record, ancestors, reading.need);
     if (!('refusing' in above)) return explanation;
     const refusal = explained(above.refusing);
     return refusal.reason === SEVERAL_ROUTES

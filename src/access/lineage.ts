@@ -7,21 +7,38 @@ import type { CompiledScopes } from './compiled-scopes.ts';
 /** The ancestors of a token, root first. `undefined` stands for one that had ended and was purged. */
 export type Ancestors = readonly (TokenRecord | undefined)[];
 
-type AncestorFault = 'ancestor_revoked' | 'ancestor_expired' | 'ancestor_suspended';
+type AncestorFault =
+  | 'ancestor_revoked'
+  | 'ancestor_expired'
+  | 'ancestor_changed'
+  | 'ancestor_suspended';
 
 /** In order of precedence: a permanent end comes first. */
-const FAULTS = ['revoked', 'expired', 'suspended'] as const;
+const FAULTS = ['revoked', 'expired', 'changed', 'suspended'] as const;
+
+/**
+ * Whether a token is an elevation. Its ancestors' scopes do not bound it, and any change of one of them ends
+ * it. It has no descendants.
+ */
+export function isElevation({ origin }: Pick<TokenRecord, 'origin'>): boolean {
+  return origin?.elevated !== undefined;
+}
 
 /** Why the ancestors of a token refuse it, whatever is needed; `undefined` if all are live. */
 export function ancestorFault(
-  { account }: Pick<TokenRecord, 'account'>,
+  { account, origin }: Pick<TokenRecord, 'account' | 'origin'>,
   ancestors: Ancestors,
   now: number,
 ): AncestorFault | undefined {
-  // After a purge, the id of an imported token can be used again, even by another account.
-  const stateIn = (ancestor: TokenRecord | undefined) =>
-    ancestor?.account === account ? stateOf(ancestor, now) : 'revoked';
-  if (ancestors.every((ancestor) => stateIn(ancestor) === 'active')) return undefined;
+  const versions = origin?.elevated;
+  const stateIn = (ancestor: TokenRecord | undefined, at: number) => {
+    // After a purge, the id of an imported token can be used again, even by another account.
+    if (ancestor?.account !== account) return 'revoked';
+    const state = stateOf(ancestor, now);
+    if (versions === undefined || state === 'revoked' || state === 'expired') return state;
+    return ancestor.version === versions[at] ? state : 'changed';
+  };
+  if (ancestors.every((ancestor, at) => stateIn(ancestor, at) === 'active')) return undefined;
   const states = ancestors.map(stateIn);
   const fault = FAULTS.find((state) => states.includes(state));
   return fault && `ancestor_${fault}`;
@@ -79,17 +96,32 @@ export class Lineages {
     );
   }
 
-  /** The cached ancestors; `undefined` unless all of them are cached. */
-  cached(ancestors: readonly TokenId[], now: number): Ancestors | undefined {
-    return this.#reader.cachedAll(ancestors, now);
+  /**
+   * The cached ancestors; `undefined` unless all of them are cached, and for an elevation, unless they are as
+   * new as it.
+   */
+  cached(
+    { ancestors = [], origin }: Pick<TokenRecord, 'ancestors' | 'origin'>,
+    now: number,
+  ): Ancestors | undefined {
+    const found = this.#reader.cachedAll(ancestors, now);
+    const versions = origin?.elevated;
+    if (versions === undefined || found === undefined) return found;
+    const areAsNew = versions.every((version, at) => (found[at]?.version ?? 0) >= version);
+    return areAsNew ? found : undefined;
   }
 
-  /** The scope of each ancestor that grants the need, or all scopes of the first ancestor without one. */
+  /**
+   * The scope of each ancestor that grants the need, or all scopes of the first ancestor without one. Nothing
+   * has to grant it for an elevation.
+   */
   grantsOf(
+    record: Pick<TokenRecord, 'origin'>,
     ancestors: Ancestors,
     need: ReadRequest | Scope,
   ): { readonly grants: readonly Grant[] } | { readonly refusing: readonly string[] } {
     const grants: Grant[] = [];
+    if (isElevation(record)) return { grants };
     for (const ancestor of ancestors) {
       const by = ancestor && this.#compiled.grantOf(ancestor.scopes, need);
       if (ancestor === undefined || by === undefined) return { refusing: ancestor?.scopes ?? [] };
@@ -99,8 +131,8 @@ export class Lineages {
   }
 
   /**
-   * Narrows the scopes and the expiry of a token to those of its ancestors. Returns the record itself if
-   * that changes nothing.
+   * Narrows the scopes and the expiry of a token to those of its ancestors, or only the expiry if it is an
+   * elevation. Returns the record itself if that changes nothing.
    */
   within(record: TokenRecord, ancestors: Ancestors): TokenRecord {
     return ancestors.length === 0 ? record : atOnce(this.withinInSteps(record, ancestors));
@@ -109,8 +141,10 @@ export class Lineages {
   /** As {@link within}, for long lists, which take longer than a turn of the event loop. */
   *withinInSteps(record: TokenRecord, ancestors: Ancestors): Steps<TokenRecord> {
     let { scopes, expiresAt } = record;
+    const isBounded = !isElevation(record);
     for (const ancestor of ancestors) {
-      scopes = ancestor === undefined ? [] : yield* this.#common(scopes, ancestor.scopes);
+      if (ancestor === undefined) scopes = [];
+      else if (isBounded) scopes = yield* this.#common(scopes, ancestor.scopes);
       if (ancestor !== undefined && ancestor.expiresAt.getTime() < expiresAt.getTime())
         expiresAt = ancestor.expiresAt;
     }

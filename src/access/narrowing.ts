@@ -8,6 +8,7 @@ import { describeRefused, type RefusedScope, ScopeError } from '../scope/errors.
 import { type Scope, ScopeSet } from '../scope/index.ts';
 import { OverlapIndex, patternsOf } from '../scope/overlap.ts';
 import { filterInSteps, type Steps } from '../scope/steps.ts';
+import { shownDate } from '../text/wording.ts';
 import { inTurns } from '../time/deadline.ts';
 import type { TokenId, TokenLimits, TokenRecord } from '../token/record.ts';
 
@@ -157,4 +158,46 @@ type BoundedPatch = Pick<Read<PatchInput>, 'scopes' | 'addScopes' | 'limits'>;
 interface Granting {
   readonly granted: readonly string[];
   readonly expiresAt: Date | undefined;
+}
+
+/**
+ * Refuses a change by which an elevation would hold more than was approved, live longer, or lose a limit.
+ *
+ * @throws {TokenError} `invalid_request`
+ */
+export async function refuseBeyond(
+  approved: TokenRecord,
+  { scopes = [], expiresAt, ...next }: Partial<TokenRecord>,
+): Promise<void> {
+  const texts = new Set(approved.scopes);
+  const others = scopes.filter((scope) => !texts.has(scope));
+  const [missing] = await inTurns(ScopeSet.from(texts).missingInSteps(others));
+  if (missing !== undefined) throw beyondApproval(`hold ${missing}`, 'scopes');
+  if (expiresAt !== undefined && expiresAt > approved.expiresAt) {
+    throw beyondApproval(`live longer than until ${shownDate(approved.expiresAt)}`, 'expiresAt');
+  }
+  if ('limits' in next && areFreed(approved.limits, next.limits)) {
+    throw beyondApproval('lose a limit, or get a wider one', 'limits');
+  }
+}
+
+/** Whether limits lack one of those before, or are wider. */
+function areFreed(before: TokenLimits | undefined, after: TokenLimits | undefined): boolean {
+  if (before === undefined) return false;
+  const members = Object.keys(before) as readonly (keyof TokenLimits)[];
+  if (members.some((member) => after?.[member] === undefined)) return true;
+  try {
+    checkLimitsWithin(after, before);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+function beyondApproval(what: string, member: string): TokenError {
+  return new TokenError(
+    'invalid_request',
+    `an elevation cannot ${what}: that was not approved; ask for a new one`,
+    { member },
+  );
 }

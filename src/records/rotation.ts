@@ -115,6 +115,7 @@ export class Rotations {
     const { records, values, events } = this.#parts;
     let value = '';
     const apply = (record: TokenRecord): Partial<TokenRecord> => {
+      if (record.origin?.elevated !== undefined) throw elevationRotated();
       const minted = values.mint(record.id, account);
       value = minted.value;
       const next = { ...minted.stored, graceSeconds };
@@ -154,6 +155,13 @@ export class Rotations {
       this.#failedAt = performance.now();
     }
   }
+}
+
+function elevationRotated(): TokenError {
+  return new TokenError(
+    'invalid_request',
+    'an elevation cannot be rotated; revoke it, and ask for a new one',
+  );
 }
 
 function refusedTogether(member: string, message: string): TokenError {

@@ -121,7 +121,11 @@ function draftOf(record: TokenRecord, now: number, masked = maskValue(record)): 
   if (record.name !== undefined) token.name = record.name;
   if (record.metadata !== undefined) token.metadata = record.metadata;
   if (record.limits !== undefined) token.limits = record.limits;
-  if (record.origin !== undefined) Object.assign(token, copyOrigin(record.origin));
+  if (record.origin !== undefined) {
+    const { elevated, ...shown } = copyOrigin(record.origin);
+    if (elevated !== undefined && parent !== undefined) token.elevates = parent;
+    Object.assign(token, shown);
+  }
   if (record.pending !== undefined) token.pending = true;
   return token;
 }

@@ -3,6 +3,7 @@ import { isAfter } from 'date-fns/isAfter';
 import { isValid } from 'date-fns/isValid';
 import {
   MAX_ACCOUNT_BYTES,
+  MAX_ANCESTORS,
   MAX_LIMIT_ADDRESSES,
   MAX_RATE_SECONDS,
   MAX_RECORD_BYTES,
@@ -109,6 +110,11 @@ export interface TokenOrigin {
   readonly purpose?: string;
   /** Who acts with it: the account `sub`, proven by the token with the id `token` (RFC 8693 section 4.1). */
   readonly actor?: { readonly sub: string; readonly token: TokenId };
+  /**
+   * Of an elevation: the versions that its ancestors have, the root first. It holds more than they do, and ends
+   * as soon as one of them has another version.
+   */
+  readonly elevated?: readonly number[];
 }
 
 /** How a token is limited beyond its scopes and its expiry. An absent member does not limit it. */
@@ -173,6 +179,8 @@ export interface Token {
   readonly value?: string;
   /** The token that it was derived from. */
   readonly parent?: TokenId;
+  /** Of an elevation: the token that may do more by it. Any change of that one, or of one above, ends it. */
+  readonly elevates?: TokenId;
   /** The name that the owner gave it. */
   readonly name?: string;
   /** The host's own facts. */
@@ -235,6 +243,7 @@ export type RefusalReason =
   | 'suspended'
   | 'ancestor_revoked'
   | 'ancestor_expired'
+  | 'ancestor_changed'
   | 'ancestor_suspended'
   | 'address_unknown'
   | 'address_denied'
@@ -551,8 +560,14 @@ export function isRecord(record: unknown, id: TokenId): record is TokenRecord {
     (candidate.ancestors === undefined || isAncestors(candidate.ancestors)) &&
     (candidate.format === undefined || isFormatName(candidate.format)) &&
     (candidate.origin === undefined || isOrigin(candidate.origin)) &&
+    hasAllVersions(candidate as TokenRecord) &&
     (candidate.pending === undefined || isPending(candidate.pending))
   );
+}
+
+/** Whether a record that is an elevation has the version of each ancestor. */
+function hasAllVersions({ origin, ancestors = [] }: TokenRecord): boolean {
+  return origin?.elevated === undefined || origin.elevated.length === ancestors.length;
 }
 
 /**
@@ -577,12 +592,13 @@ function isRate(value: unknown): boolean {
 
 /** Whether a store returned an origin. A member that only later versions know is refused: it may end a token. */
 export function isOrigin(value: unknown): value is TokenOrigin {
-  if (!hasOnly(value, ['createdBy', 'purpose', 'actor'])) return false;
-  const { createdBy, purpose, actor } = value;
+  if (!hasOnly(value, ['createdBy', 'purpose', 'actor', 'elevated'])) return false;
+  const { createdBy, purpose, actor, elevated } = value;
   return (
     (createdBy === undefined || isAccount(createdBy)) &&
     (purpose === undefined || typeof purpose === 'string') &&
-    (actor === undefined || isActor(actor))
+    (actor === undefined || isActor(actor)) &&
+    (elevated === undefined || isVersions(elevated))
   );
 }
 
@@ -590,7 +606,11 @@ function isActor(value: unknown): boolean {
   return hasOnly(value, ['sub', 'token']) && isAccount(value['sub']) && isId(value['token']);
 }
 
-type MaybeOrigin = { readonly [Member in keyof TokenOrigin]: TokenOrigin[Member] | undefined };
+function isVersions(value: unknown): boolean {
+  return Array.isArray(value) && value.length <= MAX_ANCESTORS && value.every(isPositive);
+}
+
+type MaybeOrigin = { readonly [Member in keyof TokenOrigin]?: TokenOrigin[Member] | undefined };
 
 /** The part of a record that says how it came to be; empty if nothing is known. */
 export function originPart(known: MaybeOrigin): Pick<TokenRecord, 'origin'> {
@@ -599,11 +619,12 @@ export function originPart(known: MaybeOrigin): Pick<TokenRecord, 'origin'> {
 }
 
 /** A frozen copy of an origin, with its members in one order. */
-export function copyOrigin({ createdBy, purpose, actor }: MaybeOrigin): TokenOrigin {
+export function copyOrigin({ createdBy, purpose, actor, elevated }: MaybeOrigin): TokenOrigin {
   return Object.freeze({
     ...(createdBy !== undefined && { createdBy }),
     ...(purpose !== undefined && { purpose }),
     ...(actor !== undefined && { actor: Object.freeze({ sub: actor.sub, token: actor.token }) }),
+    ...(elevated !== undefined && { elevated: Object.freeze([...elevated]) }),
   });
 }
 

@@ -1,5 +1,6 @@
 import { checkPatch, checkSize, limitsAfter, patched, withScopesTime } from '../access/change.ts';
-import { isWidening, patchWithin } from '../access/narrowing.ts';
+import { isElevation } from '../access/lineage.ts';
+import { isWidening, patchWithin, refuseBeyond } from '../access/narrowing.ts';
 import { expandFor, rightsOf } from '../access/rights.ts';
 import {
   changeOptions,
@@ -92,7 +93,11 @@ async function changed(
   { owner, valueOrId, now, conditions }: ReadCall,
   apply: (record: TokenRecord) => Promise<Partial<TokenRecord>>,
 ): Promise<ModifiedToken> {
-  const timed = async (record: TokenRecord) => withScopesTime(record, await apply(record), now);
+  const timed = async (record: TokenRecord) => {
+    const next = await apply(record);
+    if (isElevation(record)) await refuseBeyond(record, next);
+    return withScopesTime(record, next, now);
+  };
   const change = await records.change(owner, valueOrId, now, conditions, timed);
   const diff = conditions.dryRun === true ? await decider.diff(change) : undefined;
   if (diff === undefined) {

@@ -1,5 +1,5 @@
 import { checkSize } from '../access/change.ts';
-import { type Ancestors, hasEnded } from '../access/lineage.ts';
+import { type Ancestors, hasEnded, isElevation } from '../access/lineage.ts';
 import { ancestryOf, type Bounds, expandWithin, expiryWithin } from '../access/narrowing.ts';
 import { isTokenError, TokenError } from '../errors.ts';
 import { readInput, readLongInput, verifySyncOptions } from '../inputs/schemas.ts';
@@ -36,6 +36,12 @@ export async function derive(
   parts.limits.check(limits);
   const acting = actorOf(parts, actorToken, call);
   const live = await parts.decider.requireLive(value, call);
+  if (isElevation(live.record)) {
+    throw new TokenError(
+      'invalid_request',
+      'this token is an elevation, which nothing can be derived from; derive from the token that it elevates',
+    );
+  }
   const actor = await acting;
   const bounds = await boundsBy(parts, live.record, live.ancestors);
   for (const outer of bounds.limits) checkLimitsWithin(limits, outer);
@@ -130,7 +136,8 @@ function earlier(one: Date, other: Date = one): Date {
 }
 
 /**
- * Makes a change of a record within what its parent has now. A token without ancestors has no bounds.
+ * Makes a change of a record within what its parent has now. A token without ancestors has no bounds, and
+ * neither has an elevation: what it may become is decided elsewhere.
  *
  * @throws {TokenError} `token_expired` if one of them has ended, and whatever `change` throws
  */
@@ -143,7 +150,11 @@ export async function withinBounds<Change>(
   return change(record.ancestors && (await boundsOf(parts, record, now)));
 }
 
-async function boundsOf(parts: ServiceParts, record: TokenRecord, now: number): Promise<Bounds> {
+async function boundsOf(
+  parts: ServiceParts,
+  record: TokenRecord,
+  now: number,
+): Promise<Bounds | undefined> {
   const { lineages } = parts;
   const ancestors = await lineages.read(record, now);
   const parent = ancestors.at(-1);
@@ -153,6 +164,7 @@ async function boundsOf(parts: ServiceParts, record: TokenRecord, now: number): 
       'a token that this one was derived from has ended, and this one with it; issue a new one',
     );
   }
+  if (isElevation(record)) return undefined;
   const above = ancestors.slice(0, -1);
   return boundsBy(parts, await inTurns(lineages.withinInSteps(parent, above)), above);
 }

@@ -255,6 +255,7 @@ const VERDICT_REASONS: Readonly<Record<string, string>> = {
     'the value is unknown, revoked, expired or suspended, or its limits do not allow a use now',
   ancestor_revoked: 'a token that it was derived from was revoked',
   ancestor_expired: 'a token that it was derived from has expired',
+  ancestor_changed: 'the token that it elevates, or one above it, was changed, which ended it',
   ancestor_suspended: 'a token that it was derived from is suspended, until somebody resumes it',
   insufficient_scope: 'no scope of the token covers it',
   ancestor_insufficient: 'a token that it was derived from no longer covers it',

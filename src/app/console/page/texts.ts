@@ -475,6 +475,7 @@ export const ENGLISH_TEXTS = {
       revoked: 'The token is revoked.',
       ancestor_revoked: 'A token that it was derived from was revoked.',
       ancestor_expired: 'A token that it was derived from has expired.',
+      ancestor_changed: 'The token that it elevates, or one above it, was changed.',
       ancestor_suspended: 'A token that it was derived from is suspended.',
       ancestor_insufficient: 'A token that it was derived from may no longer do it.',
     },

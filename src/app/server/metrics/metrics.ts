@@ -73,6 +73,7 @@ const REASONS: readonly RefusalReason[] = [
   'suspended',
   'ancestor_revoked',
   'ancestor_expired',
+  'ancestor_changed',
   'ancestor_suspended',
   'address_unknown',
   'address_denied',
