@@ -466,7 +466,7 @@ export class Decider {
     if (isPaused && includeSuspended) return tokenOf(narrowed, now);
     if (!isUsable) return undefined;
     if (countsAsUse) this.#activate(claim, now);
-    return tokenOf(narrowed, now);
+    return withPriorActors(tokenOf(narrowed, now), claim.ancestors);
   }
 
   /** Takes one use, if the limits of a token and its ancestors allow it. Resolves to whether they do. */
@@ -600,6 +600,14 @@ function refusalOf(
 function claimOf(presented: PresentedValue, record: TokenRecord): Claim {
   const proof = proofOf(presented, record);
   return { presented, record, masked: undefined, proof, ancestors: NO_ANCESTORS };
+}
+
+/** A token with those who acted with its ancestors. */
+function withPriorActors(token: Token, ancestors: Ancestors): Token {
+  const priorActors = ancestors.flatMap((ancestor) => ancestor?.origin?.actor ?? []).reverse();
+  return priorActors.length === 0
+    ? token
+    : Object.freeze({ ...token, priorActors: Object.freeze(priorActors) });
 }
 
 function withAncestors({ presented, record, masked, proof }: Claim, ancestors: Ancestors): Claim {

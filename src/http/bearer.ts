@@ -1,5 +1,7 @@
+import type { TokenError } from '../errors.ts';
 import type { TokenService } from '../service.ts';
-import { HttpError } from './errors.ts';
+import { addressDenied, HttpError, limitExceeded } from './errors.ts';
+import type { SpentRate } from './rate-limit-fields.ts';
 
 /** A live Bearer token, and its account. */
 export interface Bearer {
@@ -39,6 +41,23 @@ export async function bearerOf(
   const token = await tokens.introspect(value, { includeSuspended: true });
   if (token === undefined || token.state === 'suspended') throw invalidBearer();
   return { account: token.account, value };
+}
+
+/**
+ * The failure for a value that `derive` refuses with `invalid_token`.
+ *
+ * @param invalid for all values that are not live
+ */
+export function refusedBearer({ details = {} }: TokenError, invalid: () => HttpError): HttpError {
+  switch (details['reason']) {
+    case 'address_unknown':
+    case 'address_denied':
+      return addressDenied();
+    case 'limit_exceeded':
+      return limitExceeded(details as Partial<SpentRate>);
+    default:
+      return invalid();
+  }
 }
 
 /** One answer for all values that are refused: the bearer does not learn why. */

@@ -1,8 +1,10 @@
 import * as z from 'zod/mini';
 import { MAX_TIMEOUT_MS } from '../bounds.ts';
 import { once } from '../inputs/once.ts';
-import { callback, gotKind, strict, wholeNumber } from '../inputs/schemas.ts';
+import { callback, flag, gotKind, strict, wholeNumber } from '../inputs/schemas.ts';
 import type { TokenService } from '../service.ts';
+import { oauthFields } from './oauth/metadata.ts';
+import type { OAuthOptions } from './oauth/token-endpoint.ts';
 import type { Authenticate } from './sign-in/basic-auth.ts';
 import { type FailureLimiter, isFailureLimiter } from './sign-in/login-limiter.ts';
 import type { SessionAccount, SignIn } from './sign-in/sign-in.ts';
@@ -53,6 +55,11 @@ export interface TokenHandlerOptions {
    * token: see {@link TokenService.derive}. @default false: 404
    */
   readonly derivation?: boolean | undefined;
+  /**
+   * Makes the service an authorization server. `oauthMetadata` publishes that it is one.
+   * @default none: 404
+   */
+  readonly oauth?: OAuthOptions | undefined;
   /**
    * Shows a reference page at `/docs`, to everybody. Its script and style come from the package
    * `swagger-ui-dist`, which you need to install. @default false: 404
@@ -113,10 +120,6 @@ export type SignInWay =
       readonly session: SessionAccount;
     };
 
-function flag(name: string) {
-  return z.optional(z.boolean({ error: `${name} must be true or false` }));
-}
-
 function mountPath() {
   return z.string({ error: 'basePath must be a text such as "/auth"' }).check(
     z.regex(/^(?:\/[A-Za-z0-9\-._~]+)*$/, {
@@ -154,6 +157,7 @@ export const handlerOptions = once(() =>
     ),
     revocation: flag('revocation'),
     derivation: flag('derivation'),
+    oauth: z.optional(strict(oauthFields('oauth.'))),
     docs: flag('docs'),
     maxBodyBytes: z.optional(wholeNumber(1, Number.MAX_SAFE_INTEGER, 'maxBodyBytes')),
     bodyTimeoutMs: z.optional(wholeNumber(1, MAX_TIMEOUT_MS, 'bodyTimeoutMs')),

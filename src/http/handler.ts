@@ -27,8 +27,11 @@ import { docsPage } from './description/page.ts';
 import { Entrance } from './entrance.ts';
 import { HttpError, internalError, overloaded, STATUS } from './errors.ts';
 import { handlerOptions, type SignInWay, type TokenHandlerOptions } from './handler-options.ts';
-import { FORM_TYPE, failAsOAuth, parseForm } from './introspection.ts';
+import { failAsOAuth } from './introspection.ts';
 import { type Send, toFetchResponse } from './node/sending.ts';
+import { failAsGrant } from './oauth/failure.ts';
+import { FORM_TYPE, Form, readGrantForm } from './oauth/form.ts';
+import { grantTypesOf } from './oauth/token-endpoint.ts';
 import { type CookieSessions, fromFetch, type HttpRequest, ownForms } from './request.ts';
 import { notFound, TokenResources, type Verb } from './resources.ts';
 import { fail, type HttpResponse, type WholeResponse } from './responses.ts';
@@ -42,6 +45,9 @@ export const FORM_TIMEOUT_MS = 2000;
 
 /** Bytes of a form for `/introspect` and `/revoke`. @bound */
 export const MAX_FORM_BYTES = 4096;
+
+/** Bytes of a form for `/oauth/token`. @bound */
+export const MAX_GRANT_FORM_BYTES = 65_536;
 
 /** The token service on the Fetch standard: a `Request` in, a `Response` out, never a rejection. */
 export interface TokenHandler {
@@ -68,6 +74,7 @@ export interface TokenHandler {
  * | `POST /token/{id}/explain` | says whether it would be allowed something, and why |
  * | `GET /review` | finds tokens that somebody should look at |
  * | `POST /token/derive` | makes a narrower token from the one of a Bearer value, with `derivation: true` |
+ * | `POST /oauth/token` | exchanges a token for a narrower one, with `oauth: { issuer, exchange: true }` |
  * | `GET /scopes` | lists the scopes that tokens may have |
  * | `GET /openapi.json` | describes all this, to everybody |
  *
@@ -344,10 +351,10 @@ function resourcesOf(
   const sessions = cookiesOf(options);
   const { maxInFlight = DEFAULT_IN_FLIGHT } = options;
   const verbs = {
-    ...new TokenResources(tokens, schemas, options.acceptLegacyBody),
+    ...new TokenResources(tokens, schemas, options),
     ...sessionVerbs(sessions),
   };
-  const { json, form } = bodiesOf(options);
+  const { json, form, grant } = bodiesOf(options);
   const entrance = () => new Entrance(maxInFlight);
   const oauth = { bodies: form, fail: failAsOAuth };
   const strangers = { ...form, slots: new Slots(maxInFlight, STRANGER_SHARE) };
@@ -362,8 +369,9 @@ function resourcesOf(
     bearer: { bodies: json, fail, entrance: entrance(), check: byBearer(tokens) },
     server: { ...oauth, entrance: entrance(), check: server, isOAuth: true },
     anybody: { ...oauth, bodies: strangers, entrance: entrance() },
+    client: { bodies: grant, fail: failAsGrant, entrance: entrance() },
   };
-  const given = { ...options, sessions };
+  const given = { ...options, ...derivedOf(options) };
   const resources = new Map<string, Resource>();
   for (const { method, path, verb, by = 'account', option } of allRoutes()) {
     if (verb === undefined || (option !== undefined && !given[option])) continue;
@@ -371,6 +379,11 @@ function resourcesOf(
     resources.set(path, { ...kinds[by], verbs: { ...before, [method]: verbs[verb] } });
   }
   return resources;
+}
+
+/** What turns calls on and is no option itself. */
+function derivedOf(options: TokenHandlerOptions) {
+  return { sessions: cookiesOf(options), grants: grantTypesOf(options.oauth).length > 0 };
 }
 
 /** The sessions that the service itself keeps. Those of a host are its own matter. */
@@ -386,7 +399,7 @@ function filesOf(options: TokenHandlerOptions, bodies: BodySchemas): ReadonlyMap
   // Most programs never ask for it, so it is loaded and made on its first request.
   const document = once(async () => {
     const { openApiDocument } = await import('./description/document.ts');
-    return openApiDocument({ ...options, sessions: cookiesOf(options), bodies });
+    return openApiDocument({ ...options, ...derivedOf(options), bodies });
   });
   return new Map<string, OpenFile>([
     ['/openapi.json', async (request) => (await document())(request)],
@@ -405,7 +418,8 @@ function bodiesOf({
   maxInFlight = DEFAULT_IN_FLIGHT,
   maxBodyBytes: maxBytes = DEFAULT_BODY_BYTES,
   bodyTimeoutMs: timeoutMs = DEFAULT_BODY_TIMEOUT_MS,
-}: TokenHandlerOptions): Readonly<Record<'json' | 'form', Bodies>> {
+}: TokenHandlerOptions): Readonly<Record<'json' | 'form' | 'grant', Bodies>> {
+  const formTimeoutMs = Math.min(timeoutMs, FORM_TIMEOUT_MS);
   return {
     json: {
       type: 'application/json',
@@ -415,13 +429,16 @@ function bodiesOf({
     },
     form: {
       type: FORM_TYPE,
-      parse: parseForm,
+      parse: (bytes) => new Form(bytes),
       // A form holds a value and little more.
-      limits: {
-        maxBytes: Math.min(maxBytes, MAX_FORM_BYTES),
-        timeoutMs: Math.min(timeoutMs, FORM_TIMEOUT_MS),
-      },
+      limits: { maxBytes: Math.min(maxBytes, MAX_FORM_BYTES), timeoutMs: formTimeoutMs },
       slots: new Slots(maxInFlight),
+    },
+    grant: {
+      type: FORM_TYPE,
+      parse: readGrantForm,
+      limits: { maxBytes: Math.min(maxBytes, MAX_GRANT_FORM_BYTES), timeoutMs: formTimeoutMs },
+      slots: new Slots(maxInFlight, STRANGER_SHARE),
     },
   };
 }

@@ -21,6 +21,8 @@ export type { SignInWay, TokenHandlerOptions } from './handler-options.ts';
 export { gracefulStop } from './node/graceful-stop.ts';
 export { toNodeListener } from './node/listener.ts';
 export { sendResponse } from './node/sending.ts';
+export { type OAuthMetadataOptions, oauthMetadata } from './oauth/metadata.ts';
+export type { OAuthOptions } from './oauth/token-endpoint.ts';
 export { type ProtectedResourceOptions, protectedResource } from './protected-resource.ts';
 export { errorResponse } from './responses.ts';
 export {

@@ -1,19 +1,9 @@
 import type { TokenService } from '../service.ts';
-import { HttpError, type HttpErrorCode, STATUS } from './errors.ts';
+import type { HttpError } from './errors.ts';
+import { oauthFailure } from './oauth/failure.ts';
+import type { Form } from './oauth/form.ts';
 import { COMMON_HEADERS, type HttpResponse, jsonResponse } from './responses.ts';
 import { toIntrospection } from './wire.ts';
-
-/** The parameters of a form, each of them once. */
-type Form = ReadonlyMap<string, string>;
-
-/** The errors of RFC 6749 that the service answers with; the last two are of section 4.1.2.1. */
-export type OAuthError =
-  | 'invalid_request'
-  | 'invalid_client'
-  | 'temporarily_unavailable'
-  | 'server_error';
-
-export const FORM_TYPE = 'application/x-www-form-urlencoded';
 
 /** A realm of its own, so that clients do not send the credentials of an account here. */
 const CHALLENGE = 'Basic realm="tokenwright introspection", charset="UTF-8"';
@@ -30,10 +20,10 @@ const CHALLENGE = 'Basic realm="tokenwright introspection", charset="UTF-8"';
  */
 export async function introspect(
   tokens: Pick<TokenService, 'introspect'>,
-  body: unknown,
+  form: Form,
 ): Promise<HttpResponse> {
-  const address = body instanceof Map ? body.get('client_address') : undefined;
-  const token = await tokens.introspect(tokenIn(body), { countsAsUse: true, address });
+  const address = form.get('client_address');
+  const token = await tokens.introspect(form.require('token'), { countsAsUse: true, address });
   return jsonResponse(200, toIntrospection(token));
 }
 
@@ -50,55 +40,17 @@ export async function introspect(
  */
 export async function revoke(
   tokens: Pick<TokenService, 'introspect' | 'revoke'>,
-  body: unknown,
+  form: Form,
 ): Promise<HttpResponse> {
   // Also one that can do nothing now: it could be resumed later, or its parent widened.
-  const token = await tokens.introspect(tokenIn(body), { includeSuspended: true });
+  const token = await tokens.introspect(form.require('token'), { includeSuspended: true });
   if (token !== undefined) await tokens.revoke(token.account, token.id);
   return { status: 200, headers: COMMON_HEADERS, body: null };
 }
 
-/** Reads a form body strictly: UTF-8, and no parameter twice (RFC 6749 section 3.2). */
-export function parseForm(bytes: Uint8Array): Form {
-  const form = new Map<string, string>();
-  for (const [name, value] of new URLSearchParams(utf8(bytes))) {
-    if (form.has(name)) throw new HttpError('invalid_request', 'a parameter may be given once');
-    form.set(name, value);
-  }
-  return form;
-}
-
-/** A failure in the form of RFC 6749 section 5.2, whose descriptions have no double quotes. */
+/** A failure in the form of OAuth. */
 export function failAsOAuth(failure: HttpError): HttpResponse {
-  const { code, message, headers } = failure;
-  const [status] = STATUS[code];
-  const answer = jsonResponse(
-    status,
-    { error: oauthError(code), error_description: message.replace(/[^ !#-[\]-~]/g, "'") },
-    { ...headers, ...(code === 'unauthenticated' && { 'www-authenticate': CHALLENGE }) },
-  );
-  return { ...answer, failure };
-}
-
-/** The error code of RFC 6749 for a failure. */
-export function oauthError(code: HttpErrorCode): OAuthError {
-  if (code === 'unauthenticated') return 'invalid_client';
-  const [status] = STATUS[code];
-  if (status === 503 || status === 429) return 'temporarily_unavailable';
-  return status === 500 ? 'server_error' : 'invalid_request';
-}
-
-/** A parameter without a value counts as absent (RFC 6749 section 3.2). */
-function tokenIn(body: unknown): string {
-  const token = body instanceof Map ? body.get('token') : undefined;
-  if (typeof token === 'string' && token !== '') return token;
-  throw new HttpError('invalid_request', 'the parameter token is required');
-}
-
-function utf8(bytes: Uint8Array): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    throw new HttpError('invalid_request', 'the body must be a form in UTF-8');
-  }
+  if (failure.code !== 'unauthenticated') return oauthFailure(failure);
+  const { headers, ...answer } = oauthFailure(failure);
+  return { ...answer, headers: { ...headers, 'www-authenticate': CHALLENGE } };
 }

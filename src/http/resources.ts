@@ -17,7 +17,7 @@ import { nextTurn } from '../time/deadline.ts';
 import { performance } from '../time/timers.ts';
 import { type IssuedToken, recordBytes, type Token, type TokenPage } from '../token/record.ts';
 import { listBytes } from '../token/size.ts';
-import { invalidBearer } from './bearer.ts';
+import { invalidBearer, refusedBearer } from './bearer.ts';
 import {
   type BodySchemas,
   fromLegacyBody,
@@ -27,17 +27,12 @@ import {
   toInput,
   withLegacyHint,
 } from './bodies.ts';
-import {
-  addressDenied,
-  HttpError,
-  limitExceeded,
-  overloaded,
-  revocationUnconfirmed,
-} from './errors.ts';
+import { HttpError, overloaded, revocationUnconfirmed } from './errors.ts';
 import { introspect, revoke } from './introspection.ts';
+import type { Form } from './oauth/form.ts';
+import { type OAuthOptions, tokenEndpoint } from './oauth/token-endpoint.ts';
 import { type PublicFile, publicFile } from './public-file.ts';
 import { type Filter, QUERIES, withoutEmpty, withQuery } from './query.ts';
-import type { SpentRate } from './rate-limit-fields.ts';
 import type { HttpRequest } from './request.ts';
 import { type HttpResponse, succeed, succeedWithList } from './responses.ts';
 import type { Reservation } from './slots.ts';
@@ -90,11 +85,18 @@ const USE_BYTES = 64;
 /** More than an entity tag can name. */
 const NO_VERSION = Number.MAX_SAFE_INTEGER;
 
+/** The options of the handler that change its verbs. */
+interface ResourceOptions {
+  readonly acceptLegacyBody?: boolean | undefined;
+  readonly oauth?: OAuthOptions | undefined;
+}
+
 /** The verbs of the service over HTTP. */
 export class TokenResources {
   readonly #tokens: TokenService;
   readonly #schemas: BodySchemas;
   readonly #acceptLegacyBody: boolean;
+  readonly #tokenEndpoint: ReturnType<typeof tokenEndpoint>;
   /** The JSON of a token in answers to reads, which alone have its use. */
   readonly #toWire: typeof toWire;
   /** The answers to `GET /scopes`, which are the same for all who share a catalog. */
@@ -103,10 +105,15 @@ export class TokenResources {
     texts: new WeakMap<ScopeDetails, PublicFile>(),
   };
 
-  constructor(tokens: TokenService, schemas: BodySchemas, acceptLegacyBody = false) {
+  constructor(
+    tokens: TokenService,
+    schemas: BodySchemas,
+    { acceptLegacyBody = false, oauth }: ResourceOptions,
+  ) {
     this.#tokens = tokens;
     this.#schemas = schemas;
     this.#acceptLegacyBody = acceptLegacyBody;
+    this.#tokenEndpoint = tokenEndpoint(tokens, oauth);
     this.#toWire = tokens.recordsUsage ? toWireWithUse : toWire;
   }
 
@@ -231,9 +238,16 @@ export class TokenResources {
     return file(request);
   };
 
-  readonly introspect: Verb = ({ body }) => introspect(this.#tokens, body);
+  readonly introspect: Verb = ({ body }) => introspect(this.#tokens, body as Form);
 
-  readonly revokeByValue: Verb = ({ body }) => revoke(this.#tokens, body);
+  readonly revokeByValue: Verb = ({ body }) => revoke(this.#tokens, body as Form);
+
+  readonly grant: Verb = ({ body, request, address }) =>
+    this.#tokenEndpoint({
+      form: body as Form,
+      authorization: request.header('authorization'),
+      address,
+    });
 
   async #change(
     call: ResourceCall,
@@ -360,15 +374,7 @@ export function notFound(): HttpError {
 /** The value may have ended since it was checked. */
 function throwBearerError(error: unknown): never {
   if (!isTokenError(error) || error.code !== 'invalid_token') throw error;
-  switch (error.details?.['reason']) {
-    case 'address_unknown':
-    case 'address_denied':
-      throw addressDenied();
-    case 'limit_exceeded':
-      throw limitExceeded(error.details as Partial<SpentRate>);
-    default:
-      throw invalidBearer();
-  }
+  throw refusedBearer(error, invalidBearer);
 }
 
 /** Gives a revocation that a failover may undo a code of its own, since the caller has to know. */

@@ -1,5 +1,6 @@
 import type { BodySchemas } from './bodies.ts';
 import type { ServiceErrorCode as Code } from './errors.ts';
+import type { OAuthRefusalCode } from './oauth/failure.ts';
 import type { QUERIES } from './query.ts';
 import type {
   Answers,
@@ -16,9 +17,9 @@ export interface Route {
   /** Makes the answer; absent for what is the same for everybody. */
   readonly verb?: string;
   /** Whose credentials it needs. @default 'account' */
-  readonly by?: 'account' | 'password' | 'session' | 'bearer' | 'server' | 'anybody';
+  readonly by?: 'account' | 'password' | 'session' | 'bearer' | 'server' | 'anybody' | 'client';
   /** The option of the handler without which there is no such call. */
-  readonly option?: 'derivation' | 'introspection' | 'revocation' | 'sessions';
+  readonly option?: 'derivation' | 'grants' | 'introspection' | 'revocation' | 'sessions';
   readonly operationId: string;
   readonly summary: string;
   readonly description?: string;
@@ -31,13 +32,15 @@ export interface Route {
   readonly isBodyOptional?: true;
   readonly bodyExample?: Json;
   /** The schema of its body, if that is a form. */
-  readonly form?: 'TokenForm' | 'IntrospectionForm';
+  readonly form?: 'TokenForm' | 'IntrospectionForm' | 'GrantForm';
   /** What a success answers: the name of its schema, in words, and an example. */
   readonly answer?: keyof Answers;
   readonly success: string;
   readonly example?: Json;
   /** The failures that are its own, beside those of its credentials and its body. */
   readonly codes: readonly Code[];
+  /** Those for which only OAuth has a code. */
+  readonly refusals?: readonly OAuthRefusalCode[];
 }
 
 export const EXAMPLE_SCOPE = 'GET:shop.example/orders';
@@ -371,6 +374,37 @@ export const ROUTES = {
     form: 'TokenForm',
     success: 'The token is revoked, or there was none. There is no body.',
     codes: ['store_unavailable', 'store_corrupt', 'durability_unconfirmed'],
+  },
+  'POST /oauth/token': {
+    verb: 'grant',
+    by: 'client',
+    option: 'grants',
+    tag: 'oauth',
+    operationId: 'exchangeToken',
+    summary: 'Exchanges a token for a narrower one (RFC 8693)',
+    description:
+      'The new token gets the requested scopes that the token of `subject_token` also has, and expires no later than it. Clients have no credentials: `client_id` has no effect.',
+    form: 'GrantForm',
+    answer: 'AccessToken',
+    success: 'The new token, with its value under `access_token`.',
+    example: {
+      access_token: '<the value, shown once>',
+      issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+      token_type: 'Bearer',
+      expires_in: 3600,
+      scope: EXAMPLE_SCOPE,
+    },
+    codes: [
+      ...SCOPE_CODES,
+      'invalid_ttl',
+      'quota_exceeded',
+      'invalid_token',
+      'address_denied',
+      'limit_exceeded',
+      'store_corrupt',
+      'durability_unconfirmed',
+    ],
+    refusals: ['invalid_target', 'unsupported_grant_type'],
   },
 } as const satisfies Readonly<
   Record<`${'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'} /${string}`, Route>

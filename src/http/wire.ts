@@ -397,6 +397,13 @@ const finding = once(() =>
   }),
 );
 
+/** Who acts, and who acted before. */
+interface Act {
+  readonly sub: string;
+  readonly token: string;
+  readonly act?: Act;
+}
+
 /** {@link toIntrospection} makes it. */
 const introspection = once(() =>
   z.object({
@@ -407,6 +414,31 @@ const introspection = once(() =>
     exp: z.exactOptional(seconds()),
     iat: z.exactOptional(seconds()),
     token_type: z.exactOptional(member<'Bearer'>(isText, { const: 'Bearer' })),
+    purpose: z.exactOptional(text('What the token is for.')),
+    act: z.exactOptional(
+      member<Act>(isObject, {
+        type: 'object',
+        required: ['sub', 'token'],
+        properties: {
+          sub: { type: 'string', description: 'The account.' },
+          token: { type: 'string', pattern: ID_PATTERN, description: 'The token that proved it.' },
+          act: { type: 'object', description: 'Who acted before, in the same form.' },
+        },
+        description:
+          'Who acts with the token (RFC 8693 section 4.1). Inside are those who acted with the tokens that it was derived from.',
+      }),
+    ),
+  }),
+);
+
+/** {@link tokenAnswer} makes it (RFC 8693 section 2.2.1). */
+const accessToken = once(() =>
+  z.object({
+    access_token: text('The value.'),
+    issued_token_type: text(),
+    token_type: member<'Bearer'>(isText, { const: 'Bearer' }),
+    expires_in: count({ description: 'Seconds.' }),
+    scope: text('Scopes, with spaces between them.'),
   }),
 );
 
@@ -490,6 +522,7 @@ export const ANSWERS = {
   ),
   Failure: failure,
   Introspection: introspection,
+  AccessToken: accessToken,
   /** An OpenAPI document. */
   Document: once(() => member<Json>(isObject, { type: 'object' })),
   OAuthFailure: once(() => z.object({ error: text(), error_description: text() })),
@@ -614,6 +647,8 @@ function factsOf(finding: TokenFinding): Partial<WireFinding> {
 /** The response of `/introspect`; without a live token, only that the value is not active. */
 export function toIntrospection(token: Token | undefined): Answers['Introspection'] {
   if (token === undefined) return { active: false };
+  const { purpose, actor, priorActors = [] } = token;
+  const act = toAct(actor === undefined ? priorActors : [actor, ...priorActors]);
   return {
     active: true,
     scope: token.scopes.join(' '),
@@ -622,7 +657,17 @@ export function toIntrospection(token: Token | undefined): Answers['Introspectio
     exp: toUnixSeconds(token.expiresAt),
     iat: toUnixSeconds(token.createdAt),
     token_type: 'Bearer',
+    ...(purpose !== undefined && { purpose }),
+    ...(act !== undefined && { act }),
   };
+}
+
+/** @param actors newest first */
+function toAct(actors: readonly Act[]): Act | undefined {
+  return actors.reduceRight<Act | undefined>(
+    (act, { sub, token }) => ({ sub, token, ...(act !== undefined && { act }) }),
+    undefined,
+  );
 }
 
 /** A hot path: a list of tokens has two times for each token. */

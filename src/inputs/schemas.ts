@@ -551,6 +551,11 @@ export function callback<Callback>(rule: string): z.ZodMiniType<Callback> {
   return z.custom<Callback>((value) => typeof value === 'function', { error: gotKind(rule) });
 }
 
+/** A switch, as an option. */
+export function flag(name: string) {
+  return z.optional(z.boolean({ error: `${name} must be true or false` }));
+}
+
 /** A schema with a text for people who read its JSON Schema. */
 export function described<Schema extends z.ZodMiniType>(schema: Schema, text: string): Schema {
   return schema.check(z.describe(text));

@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { DEFAULT_BODY_TIMEOUT_MS } from '../bounds.ts';
 import { notify } from '../events.ts';
 import { readBytes } from '../http/body.ts';
-import { HttpError, STATUS } from '../http/errors.ts';
+import { HttpError } from '../http/errors.ts';
 import {
   type Decided,
   Guard,
@@ -14,6 +14,7 @@ import {
   type Refused,
 } from '../http/guard/guard.ts';
 import { NodeMessage } from '../http/node/listener.ts';
+import { oauthFailure } from '../http/oauth/failure.ts';
 import { metadataUrlOf, resourceField } from '../http/protected-resource.ts';
 import { fromFetch, type HttpMessage, isIncoming } from '../http/request.ts';
 import { jsonResponse, toResponse, type WholeResponse } from '../http/responses.ts';
@@ -334,7 +335,11 @@ class McpServerGuard {
       this.#guard.report(refused as Refused);
       failure = this.#guard.failureOf(refused as Refused, scope);
     }
-    return { ok: false, reason, response: toResponse(failureIn(failure), method) };
+    return {
+      ok: false,
+      reason,
+      response: toResponse(oauthFailure(failure, { error: failure.code }), method),
+    };
   }
 
   #refuseAs(fault: HttpError | MessageFault, method: string): McpOutcome {
@@ -344,7 +349,7 @@ class McpServerGuard {
     const isOfMessage = !isHttp || fault.code === 'invalid_json';
     const whole = isOfMessage
       ? rpcFault(reason as keyof typeof FAULT_CODES, fault)
-      : failureIn(fault);
+      : oauthFailure(fault, { error: fault.code });
     return { ok: false, reason, response: toResponse(whole, method) };
   }
 
@@ -356,14 +361,6 @@ class McpServerGuard {
 function methodNotAllowed(): HttpError {
   const allow = METHODS.join(', ');
   return new HttpError('method_not_allowed', `the server takes ${allow}`, { headers: { allow } });
-}
-
-/** A failure as OAuth writes it. */
-function failureIn(failure: HttpError): WholeResponse {
-  const { code, message, headers } = failure;
-  const [status] = STATUS[code];
-  const answer = jsonResponse(status, { error: code, error_description: message }, headers);
-  return { ...answer, failure };
 }
 
 function rpcFault(

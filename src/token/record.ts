@@ -193,6 +193,11 @@ export interface Token {
   readonly purpose?: string;
   /** Who acts with it: an account, and the id of the token that proved it. */
   readonly actor?: { readonly sub: string; readonly token: TokenId };
+  /**
+   * Who acted with the tokens that it was derived from, newest first. Only in a token that `introspect`
+   * returns; absent if there was nobody.
+   */
+  readonly priorActors?: readonly NonNullable<Token['actor']>[];
   /** Present while a value that `rotate` made with `activate: 'first-use'` has not been used yet. */
   readonly pending?: true;
   /**

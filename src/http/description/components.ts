@@ -3,10 +3,15 @@ import {
   MAX_HOST_LENGTH,
   MAX_LABEL_LENGTH,
   MAX_METHOD_LENGTH,
+  MAX_NAME_LENGTH,
   MAX_PATH_LENGTH,
   MAX_PATH_SEGMENTS,
   MAX_PATH_TEMPLATES,
 } from '../../bounds.ts';
+import { MAX_TARGETS } from '../oauth/asked-scopes.ts';
+import { EXCHANGED_SECONDS } from '../oauth/exchange.ts';
+import { ACCESS_TOKEN } from '../oauth/grant.ts';
+import { grantTypesOf } from '../oauth/token-endpoint.ts';
 import { EXAMPLE_SCOPE } from '../routes.ts';
 import { ANSWERS, type Answers, type Json } from '../wire.ts';
 
@@ -19,6 +24,8 @@ export interface ComponentOptions {
   readonly introspection?: object | undefined;
   readonly revocation?: boolean | undefined;
   readonly derivation?: boolean | undefined;
+  /** Whether there is a token endpoint. */
+  readonly grants?: boolean | undefined;
 }
 
 /** The parts of the document that its operations refer to. */
@@ -71,7 +78,11 @@ export function components(options: ComponentOptions): Json {
   };
 }
 
-export function hasOAuth({ introspection, revocation }: ComponentOptions): boolean {
+export function hasOAuth(options: ComponentOptions): boolean {
+  return hasTokenForms(options) || options.grants === true;
+}
+
+function hasTokenForms({ introspection, revocation }: ComponentOptions): boolean {
   return introspection !== undefined || revocation === true;
 }
 
@@ -128,8 +139,10 @@ function schemasOf(options: ComponentOptions): Json {
     IssuedToken: {
       allOf: [{ $ref: '#/components/schemas/Token' }, { $ref: '#/components/schemas/Success' }],
     },
-    ...(hasOAuth(options) && FORMS),
-    ...(hasOAuth(options) && answerSchemas(['Introspection', 'OAuthFailure'])),
+    ...(hasTokenForms(options) && FORMS),
+    ...(options.grants && { GrantForm: GRANT_FORM, ...answerSchemas(['AccessToken']) }),
+    ...(hasTokenForms(options) && answerSchemas(['Introspection'])),
+    ...(hasOAuth(options) && answerSchemas(['OAuthFailure'])),
   };
 }
 
@@ -151,6 +164,50 @@ const FORMS: Json = {
           'The IP address that the request of the bearer comes from. Without it, a token that is restricted to certain addresses is not active.',
       },
     },
+  },
+};
+
+const VALUE: Json = { type: 'string', minLength: 1 };
+const TOKEN_TYPE: Json = { const: ACCESS_TOKEN };
+const VALUES: Json = { type: 'array', items: VALUE, maxItems: MAX_TARGETS };
+
+const GRANT_FORM: Json = {
+  type: 'object',
+  required: ['grant_type', 'subject_token', 'subject_token_type'],
+  properties: {
+    grant_type: { enum: [...grantTypesOf({ exchange: true })] },
+    subject_token: { ...VALUE, description: 'The value of the token to exchange.' },
+    subject_token_type: TOKEN_TYPE,
+    actor_token: {
+      ...VALUE,
+      description:
+        'The value of a live token of any account: it proves who acts with the new one, and grants nothing.',
+    },
+    actor_token_type: { ...TOKEN_TYPE, description: 'Required with `actor_token`.' },
+    requested_token_type: TOKEN_TYPE,
+    scope: {
+      ...VALUE,
+      description: 'Scopes, with spaces between them. Required without `resource` and `audience`.',
+    },
+    resource: {
+      ...VALUES,
+      description:
+        'Absolute URLs. Grants only scopes on their hosts, whatever port and path they have.',
+    },
+    audience: { ...VALUES, description: 'Hosts, which count as those of `resource`.' },
+    ttl: {
+      type: 'integer',
+      minimum: 1,
+      default: EXCHANGED_SECONDS,
+      description: 'The lifetime in seconds.',
+    },
+    purpose: {
+      type: 'string',
+      minLength: 1,
+      maxLength: MAX_NAME_LENGTH,
+      description: 'What the token is for. Never changes.',
+    },
+    client_id: { ...VALUE, description: 'Does not matter here.' },
   },
 };
 

@@ -2,7 +2,8 @@ import type * as z from 'zod/mini';
 import { MAX_FILTER_SCOPES, MAX_REVIEWED_DAYS, MAX_WIRE_PAGE_TOKENS } from '../../bounds.ts';
 import type { BodySchemas } from '../bodies.ts';
 import { type ServiceErrorCode as Code, DESCRIPTIONS, STATUS } from '../errors.ts';
-import { FORM_TYPE, oauthError } from '../introspection.ts';
+import { grantError, grantStatus, oauthError, REFUSALS } from '../oauth/failure.ts';
+import { FORM_TYPE } from '../oauth/form.ts';
 import { type PublicFile, publicFile } from '../public-file.ts';
 import { QUERIES } from '../query.ts';
 import { allRoutes, EXAMPLE_ID, type Route } from '../routes.ts';
@@ -46,13 +47,18 @@ function documentOf(options: DocumentOptions): Json {
     security: [...(authenticate ? [{ account: [] }] : []), ...(session ? [{ session: [] }] : [])],
     tags: [
       { name: 'tokens', description: 'For accounts.' },
-      ...(hasOAuth(options) ? [{ name: 'oauth', description: 'RFC 7662 and RFC 7009.' }] : []),
+      ...(hasOAuth(options) ? [{ name: 'oauth', description: oauthWords(options) }] : []),
       ...(options.sessions ? [{ name: 'sessions', description: 'For people in a browser.' }] : []),
       { name: 'about', description: 'About the service.' },
     ],
     paths: pathsOf(options),
     components: components(options),
   };
+}
+
+/** The specifications of what is on, without changes to documents of services without grants. */
+function oauthWords({ grants }: DocumentOptions): string {
+  return grants ? 'RFC 8693, RFC 7662 and RFC 7009.' : 'RFC 7662 and RFC 7009.';
 }
 
 function pathsOf(options: DocumentOptions): Json {
@@ -92,6 +98,7 @@ const SECURITY: Readonly<Record<Exclude<Route['by'], 'account' | undefined>, rea
   bearer: [{ bearer: [] }],
   server: [{ resourceServer: [] }],
   anybody: [],
+  client: [],
 };
 
 function bodyOf(route: Route, { bodies, acceptLegacyBody }: DocumentOptions): Json | undefined {
@@ -131,7 +138,7 @@ function successOf({ answer, success, example }: Route): Json {
 /** The failures of a call, by status. */
 function failuresOf(route: Route, method: string, { limiter }: DocumentOptions): Json {
   const { by = 'account', form, body } = route;
-  const isPublic = by === 'anybody' || by === 'bearer';
+  const isPublic = by === 'anybody' || by === 'bearer' || by === 'client';
   const hasPassword = !isPublic && by !== 'session';
   const codes: readonly Code[] = [
     'invalid_request',
@@ -146,37 +153,72 @@ function failuresOf(route: Route, method: string, { limiter }: DocumentOptions):
     ...route.codes,
     ...(hasPassword && limiter ? (['rate_limited'] as const) : []),
   ];
+  if (by === 'client') return grantFailures(codes, route.refusals);
   return form === undefined ? failures(codes) : oauthFailures(codes);
 }
 
 const BODY_CODES: readonly Code[] = ['payload_too_large', 'unsupported_media_type'];
 
+/** A failure, as an endpoint answers it. */
+interface Failing {
+  readonly status: number;
+  readonly name: string;
+  readonly meaning: string;
+  /** Absent if the service has no code for it. */
+  readonly code?: Code;
+}
+
 /** The failures in the envelope. */
 function failures(codes: readonly Code[]): Json {
-  return byStatus(codes, String, (some) => ({
-    schema: {
-      type: 'object',
-      allOf: [{ $ref: '#/components/schemas/Failure' }],
-      required: ['code', 'error'],
-      properties: {
-        code: { enum: some },
-        error: { enum: [...new Set(some.map((code) => STATUS[code][1]))] },
+  return byStatus(codes.map(asIs), (some) => {
+    const own = some.flatMap(({ code }) => code ?? []);
+    return {
+      schema: {
+        type: 'object',
+        allOf: [{ $ref: '#/components/schemas/Failure' }],
+        required: ['code', 'error'],
+        properties: {
+          code: { enum: own },
+          error: { enum: [...new Set(own.map((code) => STATUS[code][1]))] },
+        },
       },
-    },
-    examples: Object.fromEntries(some.map((code) => [code, { value: exampleOf(code) }])),
-  }));
+      examples: Object.fromEntries(own.map((code) => [code, { value: exampleOf(code) }])),
+    };
+  });
+}
+
+function asIs(code: Code): Failing {
+  return { status: STATUS[code][0], name: code, meaning: DESCRIPTIONS[code], code };
 }
 
 /** The failures in the form of OAuth. */
 function oauthFailures(codes: readonly Code[]): Json {
-  return byStatus(codes, oauthError, (some) => ({
+  return byStatus(
+    codes.map((code) => ({ ...asIs(code), name: oauthError(code) })),
+    oauthContent,
+  );
+}
+
+/** Those of the token endpoint. */
+function grantFailures(codes: readonly Code[], refusals: Route['refusals'] = []): Json {
+  const own = codes.map((code) => ({
+    ...asIs(code),
+    status: grantStatus(code),
+    name: grantError(code),
+  }));
+  const others = refusals.map((name) => ({ status: 400, name, meaning: REFUSALS[name] }));
+  return byStatus([...own, ...others], oauthContent);
+}
+
+function oauthContent(some: readonly Failing[]): Json {
+  return {
     schema: {
       type: 'object',
       allOf: [{ $ref: '#/components/schemas/OAuthFailure' }],
       required: ['error'],
-      properties: { error: { enum: [...new Set(some.map(oauthError))] } },
+      properties: { error: { enum: [...new Set(some.map(({ name }) => name))] } },
     },
-  }));
+  };
 }
 
 /** The headers of failures, by status. */
@@ -186,20 +228,15 @@ const HEADERS_OF_STATUS: Readonly<Record<number, Json>> = {
   503: { 'Retry-After': { $ref: '#/components/headers/Retry-After' } },
 };
 
-function byStatus(
-  codes: readonly Code[],
-  nameOf: (code: Code) => string,
-  content: (some: Code[]) => Json,
-): Json {
-  const statuses = [...new Set(codes.map((code) => STATUS[code][0]))].sort();
+function byStatus(failing: readonly Failing[], content: (some: readonly Failing[]) => Json): Json {
+  const statuses = [...new Set(failing.map(({ status }) => status))].sort();
   return Object.fromEntries(
     statuses.map((status) => {
-      const some = codes.filter((code) => STATUS[code][0] === status);
-      const description = some
-        .map((code) => `\`${nameOf(code)}\`: ${DESCRIPTIONS[code]}.`)
-        .join('\n\n');
+      const some = failing.filter((each) => each.status === status);
+      const description = some.map(({ name, meaning }) => `\`${name}\`: ${meaning}.`).join('\n\n');
       // A token that is used up for good has no time to come back.
-      const headers = some.includes('limit_exceeded') ? undefined : HEADERS_OF_STATUS[status];
+      const isUsedUp = some.some(({ code }) => code === 'limit_exceeded');
+      const headers = isUsedUp ? undefined : HEADERS_OF_STATUS[status];
       return [
         status,
         {
