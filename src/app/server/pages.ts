@@ -1,12 +1,14 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { DEFAULT_SEND_TIMEOUT_MS } from '../../bounds.ts';
 import { HttpError, internalError } from '../../http/errors.ts';
-import { toNodeListener } from '../../http/index.ts';
+import { type OAuthMetadataOptions, oauthMetadata, toNodeListener } from '../../http/index.ts';
 import { sendByNode } from '../../http/node/sending.ts';
+import { issuerMetadataUrl } from '../../http/oauth/metadata.ts';
 import { publicFile, weightsOf } from '../../http/public-file.ts';
 import { headerOf } from '../../http/request.ts';
 import {
   COMMON_HEADERS,
+  errorResponse,
   fail,
   type HttpResponse,
   type WholeResponse,
@@ -114,6 +116,22 @@ async function answerOf(make: () => HttpResponse | Promise<HttpResponse>): Promi
   } catch {
     return fail(internalError());
   }
+}
+
+/** Where the metadata of an issuer is served. */
+export function metadataPathOf(issuer: string): string {
+  return new URL(issuerMetadataUrl(issuer)).pathname;
+}
+
+/** The metadata for clients of OAuth. */
+export function metadataPage(options: OAuthMetadataOptions): Page {
+  const metadata = oauthMetadata(options);
+  const route = metadataPathOf(options.issuer);
+  return {
+    route,
+    isAt: (target) => target === route || target.startsWith(`${route}?`),
+    answer: toNodeListener((request) => metadata(request) ?? errorResponse(undefined)),
+  };
 }
 
 /** The path of the console. */

@@ -6,6 +6,8 @@ import {
   type FixedAccount,
   failureLimiter,
   fixedAccounts,
+  type OAuthOptions,
+  oauthMetadata,
   type TokenHandlerOptions,
 } from '../../http/index.ts';
 import { allRoutes } from '../../http/routes.ts';
@@ -23,7 +25,7 @@ import { ErrorLog } from './logs/errors.ts';
 import { theLog, warn } from './logs/log.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { Monitoring } from './metrics/monitoring.ts';
-import { consolePage, EXAMPLE, frontPage } from './pages.ts';
+import { consolePage, EXAMPLE, frontPage, metadataPage, metadataPathOf } from './pages.ts';
 import type { LastingParts } from './reload.ts';
 import { Sessions } from './sessions.ts';
 import { type ServeSettings, secretFiles, serviceOptions } from './settings.ts';
@@ -140,10 +142,16 @@ function callParts(
   audit?.addUsers(settings.introspection);
   const hasConsole = settings.console === 'on';
   const isExampleOn = answersExample(settings);
-  const { clientAddress } = handler;
+  const { clientAddress, oauth } = handler;
   return {
     handler,
-    pages: [frontPage(settings), ...(hasConsole ? [consolePage({ isExampleOn })] : [])],
+    pages: [
+      frontPage(settings),
+      ...(hasConsole ? [consolePage({ isExampleOn })] : []),
+      ...(oauth
+        ? [metadataPage({ ...oauth, introspection: settings.introspection.length > 0 })]
+        : []),
+    ],
     sessionsOn: (leases) =>
       hasConsole ? new Sessions({ leases, audit, clientAddress }) : undefined,
     inCall: (work) => (audit === undefined ? work() : audit.inCall(work)),
@@ -189,12 +197,29 @@ function handlerOptions(
     }),
     revocation,
     derivation,
+    oauth: oauthOptions(settings),
     docs,
     pathTokens,
     limiter: newLimiter(),
     clientAddress: callerAddress(settings),
     onError: (error: unknown) => errors.report(error),
   };
+}
+
+/** @throws {CliError} naming the setting */
+function oauthOptions({ issuer, exchange }: ServeSettings): OAuthOptions | undefined {
+  if (issuer === undefined) {
+    if (exchange) throw usageError('--exchange needs --issuer, such as https://auth.example');
+    return undefined;
+  }
+  const oauth = { issuer, exchange };
+  try {
+    oauthMetadata(oauth);
+  } catch (error) {
+    if (!isTokenError(error)) throw error;
+    throw usageError(error.message.replace(/^issuer/, '--issuer (TOKENWRIGHT_ISSUER)'));
+  }
+  return oauth;
 }
 
 /** Replaces the library's `accounts` in errors by the name of the setting. */
@@ -219,11 +244,18 @@ export function newLimiter(): FailureLimiter {
 
 /** The paths of optional routes. */
 function pathsOf(settings: ServeSettings): string[] {
-  const { introspection, revocation, derivation, docs, gateway } = settings;
+  const { introspection, revocation, derivation, exchange, docs, gateway, issuer } = settings;
   // Sessions are part of the console.
-  const on = { introspection: introspection.length > 0, revocation, derivation, sessions: false };
+  const on = {
+    introspection: introspection.length > 0,
+    revocation,
+    derivation,
+    grants: exchange,
+    sessions: false,
+  };
   return [
     ...allRoutes().flatMap(({ path, option }) => (option && on[option] ? [path] : [])),
+    ...(issuer === undefined ? [] : [metadataPathOf(issuer)]),
     ...(gateway === undefined ? [] : [CHECK]),
     ...(docs ? ['/docs'] : []),
     ...(answersExample(settings) ? [`${EXAMPLE}/orders`] : []),

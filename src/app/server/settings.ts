@@ -286,6 +286,20 @@ const SETTINGS = {
     default: false,
     help: 'let bearers derive narrower tokens from theirs at /token/derive',
   },
+  issuer: {
+    group: 'access',
+    flag: '--issuer URL',
+    variable: 'TOKENWRIGHT_ISSUER',
+    help: 'the public URL by which clients of OAuth know the service, such as https://auth.example; it is published at /.well-known/oauth-authorization-server (RFC 8414)',
+  },
+  exchange: {
+    group: 'access',
+    flag: '--exchange',
+    variable: 'TOKENWRIGHT_EXCHANGE',
+    kind: SWITCH,
+    default: false,
+    help: 'let bearers exchange their token for a narrower one at /oauth/token (RFC 8693). Needs --issuer',
+  },
   gateway: {
     group: 'network',
     flag: '--gateway KIND',
