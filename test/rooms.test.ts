@@ -78,7 +78,7 @@ const INNER_DOORS: readonly RegExp[] = [
   /^(?:scope|text|time)\//,
   /^(?:inputs\/(?:instant|once|schemas|scope-hints)|limits\/addresses)\.ts$/,
   // The pages of the server are sent as the answers of the token handler are.
-  /^http\/(?:errors|public-file|request|responses|node\/(?:listener|sending|turns))\.ts$/,
+  /^http\/(?:errors|public-file|request|responses|node\/(?:listener|sending|turns)|oauth\/metadata)\.ts$/,
   // The sessions of the console are kept in a cookie.
   /^http\/sign-in\/session-cookie\.ts$/,
   // The page and the commands call the service with one client, and read what it writes.

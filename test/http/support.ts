@@ -103,6 +103,7 @@ export const EVERYTHING: SetUpOptions = {
   introspection: { authenticate: ({ username }) => username },
   revocation: true,
   derivation: true,
+  oauth: { issuer: 'https://auth.example', exchange: true },
   limiter: { waitSeconds: async () => 0, failed: async () => 0, succeeded: () => {} },
   clientAddress: () => '192.0.2.1',
   usage: true,
@@ -171,6 +172,22 @@ export function toRequest(
   if (body !== undefined && !all.has('content-type')) all.set('content-type', 'application/json');
   const init = { method, headers: all, duplex: 'half', ...(body !== undefined && { body }) };
   return new Request(`http://localhost${path}`, init as RequestInit);
+}
+
+/** A form that exchanges a value, with more parameters or, if they are `undefined`, without them. */
+export function exchangeForm(
+  value: string,
+  more: Readonly<Record<string, string | undefined>> = {},
+): Readonly<Record<string, string>> {
+  const all = {
+    grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+    subject_token: value,
+    subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+    scope: ORDERS,
+    ...more,
+  };
+  const sent = Object.entries(all).filter(([, text]) => text !== undefined);
+  return Object.fromEntries(sent) as Record<string, string>;
 }
 
 /** A form for `call`, from text or parameters. */

@@ -53,12 +53,18 @@ export async function run(fetch: (request: Request) => Promise<Response>, basic:
   const text: string | undefined = typeof first === 'string' ? first : first?.scope;
   const introspected = await client.POST('/introspect', { body: { token: bare.data?.token ?? '' }, headers: FORM });
   const active: boolean | undefined = introspected.data?.active;
+  const exchanged = await open.POST('/oauth/token', {
+    body: { grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange', subject_token: bare.data?.token ?? '', subject_token_type: 'urn:ietf:params:oauth:token-type:access_token', audience: ['shop.example'], ttl: 900 },
+    headers: FORM,
+    bodySerializer: ({ audience, ...form }) => new URLSearchParams({ ...form, audience: audience?.[0] ?? '' } as unknown as Record<string, string>).toString(),
+  });
+  const seconds: number | undefined = exchanged.data?.expires_in;
   const revoked = await client.DELETE('/token/{token}', { params: { path } });
   const gone = await client.DELETE('/token/{token}', { params: { path } });
   const byValue = await open.POST('/revoke', { body: { token: 'x' }, headers: FORM, parseAs: 'text' });
   const described = await open.GET('/openapi.json');
-  const calls = { issued, derived, listed, shown, replaced, patched, rotated, bare, used, advised, explained, scoped, reviewed, scopes, introspected, revoked, byValue, described };
-  if (prolonged.error || dated.error) throw new Error('refused');
+  const calls = { issued, derived, listed, shown, replaced, patched, rotated, bare, used, advised, explained, scoped, reviewed, scopes, introspected, exchanged, revoked, byValue, described };
+  if (prolonged.error || dated.error || seconds !== 900) throw new Error('refused');
   return {
     statuses: Object.entries(calls).map(([name, { response }]) => [name, response.status]),
     found: { isChild: parent === path.token, listedId, state, first, lastUsed, unused, allowed, codes, active, id: path.token },
@@ -85,6 +91,7 @@ const WRONG: [what: string, call: string][] = [
   ['an unknown path', `client.GET('/tokens')`],
   ['a method that is not allowed', `client.PUT('/scopes')`],
   ['no token in the form', `client.POST('/introspect', { body: {} })`],
+  ['no grant in the form', `client.POST('/oauth/token', { body: { subject_token: 'x' } })`],
 ];
 
 describe('a client generated from the OpenAPI document', () => {

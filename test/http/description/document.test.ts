@@ -13,6 +13,7 @@ import {
   CATALOG,
   type CallOptions,
   EVERYTHING,
+  exchangeForm,
   ORDERS,
   type SetUpOptions,
   type Setup,
@@ -169,6 +170,7 @@ describe('GET /openapi.json', () => {
       '/openapi.json': '',
       '/introspect': 'resourceServer',
       '/revoke': '',
+      '/oauth/token': '',
     });
   });
 
@@ -216,6 +218,7 @@ describe('GET /openapi.json', () => {
       ['tokens', 'oauth', 'about'],
       ['Introspection', 'IntrospectionForm'],
     ],
+    ['token exchange', { oauth: EVERYTHING.oauth }, ['tokens', 'oauth', 'about'], []],
   ])('has the tags and schemas of its operations, with %s', async (_, options, tags, others) => {
     const document = await describeWith(options);
     const used = operationsOf(document).flatMap(([, , operation]) => operation.tags);
@@ -374,6 +377,11 @@ const GOOD: Readonly<Record<string, { readonly path: string } & CallOptions>> = 
   describe: { path: '/openapi.json', as: null },
   introspectToken: { path: '/introspect', ...asForm('token=VALUE') },
   revokeByValue: { path: '/revoke', as: null, ...asForm('token=VALUE') },
+  exchangeToken: {
+    path: '/oauth/token',
+    as: null,
+    ...asForm(exchangeForm('VALUE', { scope: ITEMS })),
+  },
 };
 
 interface Provocation {
@@ -394,6 +402,15 @@ const withMember = (member: string, value: unknown): Provocation => ({
     return good.json === undefined
       ? good
       : { ...good, json: { ...(good.json as object), [member]: value } };
+  },
+});
+
+/** A parameter that only the token endpoint reads. */
+const withParameter = (name: string, value: string): Provocation => ({
+  call: (good) => {
+    const form = new URLSearchParams(String(good.raw));
+    form.set(name, value);
+    return good.path === '/oauth/token' ? { ...good, raw: String(form) } : good;
   },
 });
 
@@ -420,6 +437,10 @@ const PROVOCATIONS: readonly Provocation[] = [
   withMember('expiresIn', '0d'),
   withMember('limits', {}),
   withMember('unknown', 1),
+  withParameter('scope', 'x'),
+  withParameter('grant_type', 'password'),
+  withParameter('resource', 'urn:x'),
+  withParameter('client_secret', 'x'),
   { options: { quotas: { scopesPerToken: 1 } }, call: askForTwo },
   { options: { catalog: [] } },
   { options: { usage: undefined } },
@@ -503,6 +524,7 @@ async function fillUp(handler: Setup['handler']): Promise<void> {
   const unread = [
     toRequest('GET', '/scopes'),
     toRequest('POST', '/revoke', { ...asForm('token=x'), as: null }),
+    toRequest('POST', '/oauth/token', { ...asForm('grant_type=x'), as: null }),
   ];
   for (const request of unread) {
     void ownForms.get(handler)?.answer?.(fromFetch(request), () => new Promise(() => {}));
