@@ -63,6 +63,35 @@ describe('POST /introspect', () => {
     expectHeaders(answer);
   });
 
+  it('names the purpose, and who acts with the token and its ancestors, newest outermost', async () => {
+    const { ask, issue, tokens, store } = setUpIntrospection();
+    const [bot, agent] = [await issue('bot'), await issue('agent')];
+    const parent = await issue();
+    const scopes = [ORDERS];
+    const first = await tokens.derive(parent.value, { scopes, actorToken: bot.value });
+    const middle = await tokens.derive(first.value, { scopes, purpose: 'middle' });
+    const last = await tokens.derive(middle.value, {
+      scopes,
+      actorToken: agent.value,
+      purpose: 'last',
+    });
+    const claimsOf = async (token: string) => {
+      const { purpose, act } = (await ask({ token })).body;
+      return { purpose, act };
+    };
+    const byBot = { sub: 'bot', token: bot.id };
+
+    expect(await claimsOf(parent.value)).toEqual({});
+    expect(await claimsOf(first.value)).toEqual({ act: byBot });
+    expect(await claimsOf(middle.value)).toEqual({ purpose: 'middle', act: byBot });
+    store.takeCalls();
+    expect(await claimsOf(last.value)).toEqual({
+      purpose: 'last',
+      act: { sub: 'agent', token: agent.id, act: byBot },
+    });
+    expect(store.takeCalls()).toEqual(['find', 'find']);
+  });
+
   it('never shows a token value, even when the service reveals values', async () => {
     const { ask, issue } = setUpIntrospection({ reveal: 'always' });
     const { value } = await issue();

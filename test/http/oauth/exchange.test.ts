@@ -525,7 +525,7 @@ describe('hostile calls of /oauth/token', () => {
     const store = new RecordingStore();
     const onError = vi.fn();
     const { exchange } = await setUpExchange({ store, onError });
-    store.break(['find', 'findMany'], () => Promise.reject(new Error('down')));
+    store.break('find', () => Promise.reject(new Error('down')));
 
     expectOAuthFailure(await exchange(), 503, 'temporarily_unavailable');
     expect(onError).toHaveBeenCalledOnce();
