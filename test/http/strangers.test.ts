@@ -37,6 +37,7 @@ async function serving(options: SetUpOptions = {}) {
     introspection: { authenticate: check },
     revocation: true,
     derivation: true,
+    oauth: { issuer: 'https://auth.example', exchange: true },
     clientAddress: remoteAddress,
     maxInFlight: MAX_IN_FLIGHT,
     ...options,
@@ -76,6 +77,7 @@ const CALLS = {
   list: (user = 'ada') => request('GET', '/token', [by(user)]),
   issue: () => request('POST', '/token', [JSON_TYPE, by('ada')], `{"scopes":["${ORDERS}"]}`),
   revoke: () => request('POST', '/revoke', [FORM], 'token=x'),
+  exchange: () => request('POST', '/oauth/token', [FORM], 'grant_type=x'),
 };
 
 function flood(port: number, text: string): number[] {
@@ -91,17 +93,21 @@ function flood(port: number, text: string): number[] {
 const REFUSED = HOSTILE_ADDRESSES * (CONNECTIONS_OF_EACH - MAX_IN_FLIGHT / 16);
 
 describe('slow forms without credentials, from sixteen addresses', () => {
-  it('take no slot of callers with credentials', async () => {
+  it.each([
+    ['/revoke', CALLS.revoke, CALLS.exchange, 400],
+    ['/oauth/token', CALLS.exchange, CALLS.revoke, 200],
+  ])('for %s take no slot of callers of another kind', async (path, same, other, status) => {
     const { port } = await serving();
-    const refused = flood(port, slowForm('/revoke'));
+    const refused = flood(port, slowForm(path));
     await expect.poll(() => refused.length, SOON).toBe(REFUSED);
 
     const at = '127.0.0.1';
     for (const call of [CALLS.introspect(), CALLS.list(), CALLS.issue()]) {
       expect(await send(port, at, call)).toBe(200);
     }
+    expect(await send(port, at, other())).toBe(status);
     // Control: the flood has all slots of its kind.
-    expect(await send(port, at, CALLS.revoke())).toBe(503);
+    expect(await send(port, at, same())).toBe(503);
     expect(new Set(refused)).toEqual(new Set([503]));
   });
 

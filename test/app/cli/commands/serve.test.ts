@@ -297,6 +297,46 @@ describe('tokenwright serve', () => {
     }
   });
 
+  it('exchanges tokens and publishes its metadata with --issuer and --exchange', async () => {
+    const issuer = 'https://auth.example/one';
+    const plain = await serve(['--data', newFolder(), ...ACCOUNT]);
+    const flags = ['--exchange', '--issuer', issuer, '--introspection', 'rs:battery-staple'];
+    const service = await serve(['--data', newFolder(), ...ACCOUNT, ...flags]);
+    const path = '/.well-known/oauth-authorization-server/one';
+    const { body: token } = await call(service, '/token', {
+      method: 'POST',
+      body: { scopes: ['*:*/*'] },
+    });
+    const exchange = (url: string) =>
+      fetch(`${url}/oauth/token`, {
+        method: 'POST',
+        body: new URLSearchParams({
+          grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+          subject_token: token.token,
+          subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+          scope: 'GET:*/*',
+        }),
+      });
+
+    const metadata = await fetch(service.url + path);
+    expect(metadata.headers.get('access-control-allow-origin')).toBe('*');
+    expect(await metadata.json()).toMatchObject({
+      issuer,
+      token_endpoint: `${issuer}/oauth/token`,
+      introspection_endpoint: `${issuer}/introspect`,
+    });
+    const methods = ['HEAD', 'OPTIONS', 'POST'].map((method) =>
+      fetch(service.url + path, { method }),
+    );
+    const statuses = (await Promise.all(methods)).map(({ status }) => status);
+    expect(statuses).toEqual([200, 204, 405]);
+    const answer = await exchange(service.url);
+    expect([answer.status, (await answer.json()).token_type]).toEqual([200, 'Bearer']);
+    expect(service.greeting).toContain(`/introspect, /oauth/token, ${path}, `);
+    expect((await exchange(plain.url)).status).toBe(404);
+    expect((await fetch(plain.url + path)).status).toBe(404);
+  });
+
   it('enables introspection, revocation and docs with variables', async () => {
     const service = await serve(['--data', newFolder(), ...ACCOUNT], {
       TOKENWRIGHT_INTROSPECTION: 'rs:battery-staple,other:staple-battery',
@@ -443,6 +483,8 @@ describe('tokenwright serve', () => {
       'entry 2 of --account (TOKENWRIGHT_ACCOUNTS) must have a password of at least 8',
     ],
     [['--introspection', 'rs:canary7'], 2, '--introspection (TOKENWRIGHT_INTROSPECTION) must have'],
+    [['--exchange'], 2, '--exchange needs --issuer, such as https://auth.example'],
+    [['--issuer', 'http://auth.example'], 2, '--issuer (TOKENWRIGHT_ISSUER) must be an https URL'],
     [
       ['--max-tokens', '0'],
       2,
