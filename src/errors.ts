@@ -21,6 +21,7 @@ export type TokenErrorCode =
   | 'token_expired'
   | 'version_conflict'
   | 'id_taken'
+  | 'code_taken'
   | 'store_unavailable'
   | 'store_corrupt'
   | 'durability_unconfirmed';
@@ -43,6 +44,7 @@ export const STATUS_OF: Readonly<Record<TokenErrorCode, number>> = {
   token_expired: 409,
   version_conflict: 412,
   id_taken: 500,
+  code_taken: 500,
   store_unavailable: 503,
   store_corrupt: 503,
   durability_unconfirmed: 503,
@@ -72,7 +74,7 @@ export class TokenError extends Error {
   /** Facts for programs, as plain JSON, such as the refused scopes and similar known ones. */
   declare readonly details?: Readonly<Record<string, unknown>>;
 
-  /** For your own stores, which throw `id_taken` and `durability_unconfirmed`. */
+  /** For your own stores, which throw `id_taken`, `code_taken`, `quota_exceeded` and `durability_unconfirmed`. */
   constructor(code: TokenErrorCode, message: string, details?: Readonly<Record<string, unknown>>) {
     super(message);
     // esbuild's CommonJS output names a class with field initializers `_class`.
@@ -136,8 +138,8 @@ export type StoreFailure = TokenError & {
 /** A call that took too long. */
 export class DeadlineError extends Error {}
 
-/** A part of a store beside its tokens: counts of uses, leases, and what reports changes. */
-export type StorePart = 'usage' | 'leases' | 'watch';
+/** A part of a store beside its tokens: counts of uses, leases, requests for tokens, and what reports changes. */
+export type StorePart = 'usage' | 'leases' | 'requests' | 'watch';
 
 /** Why a store cannot be used: `details.reason` of `store_unavailable`. */
 export type StoreReason =
@@ -261,6 +263,14 @@ export function corruptUsage(): StoreFailure {
 /** The error for an answer that is not a list of granted uses. */
 export function corruptLeases(): StoreFailure {
   return failureOf('store_corrupt', 'the lease store answered with something that is not a lease');
+}
+
+/** The error for an answer that is not a request for a token. */
+export function corruptRequest(): StoreFailure {
+  return failureOf(
+    'store_corrupt',
+    'the request store answered with something that is not a request for a token',
+  );
 }
 
 function isStoreReason(reason: string): reason is StoreReason {

@@ -24,6 +24,7 @@ const TOKEN = {
   token_expired: true,
   version_conflict: true,
   id_taken: true,
+  code_taken: true,
   store_unavailable: true,
   store_corrupt: true,
   durability_unconfirmed: true,

@@ -52,6 +52,7 @@ export const STATUS: Readonly<Record<HttpErrorCode, readonly [status: number, er
   internal: [500, 900],
   invalid_options: [STATUS_OF.invalid_options, 900],
   id_taken: [STATUS_OF.id_taken, 900],
+  code_taken: [STATUS_OF.code_taken, 900],
   catalog_empty: [STATUS_OF.catalog_empty, 910],
   store_unavailable: [STATUS_OF.store_unavailable, 920],
   store_corrupt: [STATUS_OF.store_corrupt, 921],
@@ -63,7 +64,7 @@ export const STATUS: Readonly<Record<HttpErrorCode, readonly [status: number, er
 /** The codes of the service. Some of the others come from the guard. */
 export type ServiceErrorCode = Exclude<
   HttpErrorCode,
-  'insufficient_scope' | 'invalid_options' | 'id_taken'
+  'insufficient_scope' | 'invalid_options' | 'id_taken' | 'code_taken'
 >;
 
 /** The meaning of each code, for the OpenAPI document. */

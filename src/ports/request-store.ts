@@ -1,4 +1,7 @@
-import type { TokenId } from '../token/id.ts';
+import { MAX_ANCESTORS, MAX_SCOPES } from '../bounds.ts';
+import { isTime } from '../token/answers.ts';
+import { isId, type TokenId } from '../token/id.ts';
+import { hasOnly, isAccount, isDigest, isPositive, isTextList } from '../token/record.ts';
 import type { DoctorOptions, StoreFinding } from './token-store.ts';
 
 /** What became of a request for a token. One that is past its `expiresAt` has expired, whatever it says. */
@@ -40,7 +43,7 @@ export interface RequestRecord {
 
 /** How many requests there may be. One that is past its `expiresAt` counts no more. */
 export interface RequestBounds {
-  /** In all. Those without `elevates` fill at most half of it, rounded down. */
+  /** In all, from 1 to 2^53 - 1. Those without `elevates` fill at most half of it, rounded down. */
   readonly maxPending: number;
   /** With the same root: the first of `elevates`. */
   readonly maxOfRoot: number;
@@ -62,7 +65,9 @@ export interface RequestStore {
    * Stores a new request, unless there are too many. Exact, also with many callers at the same time.
    *
    * @throws {TokenError} `code_taken` if another request has this id or user code, expired or not;
-   * `quota_exceeded` with `details.quota`: `maxOfRoot` or `maxPending`; `store_unavailable`
+   * `quota_exceeded` with `details`: `quota` is `maxOfRoot` or `maxPending`, and `max` how many there may be,
+   * of `maxPending` the half for one without `elevates`; `invalid_request` if it is not a request;
+   * `store_unavailable`; `durability_unconfirmed` if it is stored, but not yet durably
    */
   insert(record: RequestRecord, bounds: RequestBounds): Promise<void>;
 
@@ -78,7 +83,8 @@ export interface RequestStore {
    * whether it did: of two calls for one version, one wins. Its `id`, `userCode`, `digest`, `elevates` and
    * `createdAt` never change.
    *
-   * @throws {TokenError} `store_unavailable`; `durability_unconfirmed` if it did, but not yet durably
+   * @throws {TokenError} `invalid_request` if `next` is not a request; `store_unavailable`;
+   * `durability_unconfirmed` if it did, but not yet durably
    */
   replace(next: RequestRecord): Promise<boolean>;
 
@@ -105,4 +111,71 @@ export interface RequestStore {
    * @throws {TokenError} `store_unavailable`
    */
   close?(): Promise<void>;
+}
+
+const MEMBERS: readonly string[] = [
+  'id',
+  'userCode',
+  'digest',
+  'version',
+  'state',
+  'client',
+  'address',
+  'scopes',
+  'purpose',
+  'ttlSeconds',
+  'account',
+  'by',
+  'elevates',
+  'createdAt',
+  'expiresAt',
+] satisfies (keyof RequestRecord)[];
+
+const USER_CODE = /^[BCDFGHJKLMNPQRSTVWXZ]{8}$/;
+const MAX_CLIENT = 100;
+const MAX_PURPOSE = 200;
+
+/** Whether a value has the form of a user code, as a record has it. */
+export function isUserCode(value: unknown): value is string {
+  return typeof value === 'string' && USER_CODE.test(value);
+}
+
+/**
+ * Whether a store returned a request. A member that only later versions know is refused: a request must never
+ * be approved because a part of it was ignored.
+ */
+export function isRequestRecord(value: unknown): value is RequestRecord {
+  if (!hasOnly(value, MEMBERS)) return false;
+  const { address, purpose, account, by, elevates, scopes } = value;
+  return (
+    isId(value['id']) &&
+    isUserCode(value['userCode']) &&
+    isDigest(value['digest']) &&
+    isPositive(value['version']) &&
+    (REQUEST_STATES as readonly unknown[]).includes(value['state']) &&
+    isText(value['client'], MAX_CLIENT) &&
+    (address === undefined || typeof address === 'string') &&
+    isTextList(scopes) &&
+    scopes.length > 0 &&
+    scopes.length <= MAX_SCOPES &&
+    (purpose === undefined || isText(purpose, MAX_PURPOSE)) &&
+    isPositive(value['ttlSeconds']) &&
+    (account === undefined || isAccount(account)) &&
+    (by === undefined || isAccount(by)) &&
+    (elevates === undefined || isElevation(elevates)) &&
+    isTime(value['createdAt']) &&
+    isTime(value['expiresAt'])
+  );
+}
+
+function isText(value: unknown, max: number): boolean {
+  return typeof value === 'string' && value !== '' && [...value].length <= max;
+}
+
+/** The ancestors of a token, and the token itself. */
+function isElevation(value: unknown): boolean {
+  if (!Array.isArray(value) || value.length === 0 || value.length > MAX_ANCESTORS + 1) return false;
+  return value.every(
+    (each) => hasOnly(each, ['id', 'version']) && isId(each['id']) && isPositive(each['version']),
+  );
 }

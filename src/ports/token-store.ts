@@ -135,7 +135,7 @@ export interface StoreFinding {
   /** What was found, which promise it weakens, and what to do. */
   readonly message: string;
   /** The part of the store that it is about; absent for the tokens. */
-  readonly part?: 'usage' | 'leases';
+  readonly part?: 'usage' | 'leases' | 'requests';
 }
 
 /** How thoroughly {@link doctor} looks. */

@@ -28,7 +28,7 @@ export type StoreFault = (call: StoreCall, run: () => Promise<unknown>) => Promi
 /**
  * Wraps a store with faults, the outermost first. Use it to test code that uses a store, or the store
  * itself: it must pass `storeContract` with delays and duplicates, too. The faults are those of tokens:
- * `usage` and `leases` of a store that has them stay as they are.
+ * `usage`, `leases` and `requests` of a store that has them stay as they are.
  *
  * @throws {TypeError} when `store` is null or undefined
  * @example
@@ -50,7 +50,7 @@ export function withFaults(
     if (fault === undefined) return run();
     return fault(call, () => carryOut(call, run, rest)) as Promise<Answer>;
   };
-  const { hasReached, scan, watch, doctor, close, usage, leases } = store;
+  const { hasReached, scan, watch, doctor, close, usage, leases, requests } = store;
   return {
     insert: (...args) => carryOut({ method: 'insert', args }, () => store.insert(...args)),
     count: (...args) => carryOut({ method: 'count', args }, () => store.count(...args)),
@@ -75,6 +75,7 @@ export function withFaults(
     ...(close !== undefined && { close: close.bind(store) }),
     ...(usage !== undefined && { usage }),
     ...(leases !== undefined && { leases }),
+    ...(requests !== undefined && { requests }),
   };
 }
 

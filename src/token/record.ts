@@ -638,11 +638,13 @@ export function isFormatName(value: unknown): value is string {
   return typeof value === 'string' && /^[a-z0-9-]{1,32}$/.test(value);
 }
 
-function isPositive(value: unknown): value is number {
+/** Whether a value is a whole number, 1 or more. */
+export function isPositive(value: unknown): value is number {
   return isCount(value) && value >= 1;
 }
 
-function hasOnly(
+/** Whether a value is an object with no other members than these. */
+export function hasOnly(
   value: unknown,
   members: readonly string[],
 ): value is Readonly<Record<string, unknown>> {
@@ -674,7 +676,8 @@ function jsonBytes(part: object | undefined): number {
   return part === undefined ? 0 : JSON.stringify(part).length;
 }
 
-function isTextList(value: unknown): value is readonly string[] {
+/** Whether a value is a list of texts. */
+export function isTextList(value: unknown): value is readonly string[] {
   return Array.isArray(value) && !Number.isNaN(listBytes(value));
 }
 
@@ -682,6 +685,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function isDigest(value: unknown): boolean {
+/** Whether a value is a SHA-256. */
+export function isDigest(value: unknown): boolean {
   return value instanceof Uint8Array && value.length === DIGEST_BYTES;
 }

@@ -28,6 +28,7 @@ import { originText, readOrigin } from '../shared/origin.ts';
 import { pendingText, readPending } from '../shared/pending.ts';
 import { scanned } from '../shared/rows.ts';
 import { MemoryLeases } from './leases.ts';
+import { MemoryRequests } from './requests.ts';
 import { MemoryUsage } from './usage.ts';
 
 /**
@@ -46,6 +47,7 @@ export class MemoryTokenStore implements EngineStore {
   readonly local = true;
   readonly usage: EngineStore['usage'];
   readonly leases: EngineStore['leases'];
+  readonly requests: EngineStore['requests'];
   readonly #records = new Map<TokenId, StoredRecord>();
   readonly #accounts = new RecordLists<string>();
   readonly #expiring = new RecordLists<string>(expiryOf);
@@ -63,13 +65,14 @@ export class MemoryTokenStore implements EngineStore {
 
   /**
    * If you pass a clock to the service, pass the same one here: `usage` is complete from the time that it
-   * tells now, and `leases` grant nothing in windows that have ended by it.
+   * tells now, `leases` grant nothing in windows that have ended by it, and `requests` are purged only after it.
    *
    * @throws {TokenError} `invalid_options` if the clock does not return a valid time
    */
   constructor({ clock }: { readonly clock?: Clock | undefined } = {}) {
     this.usage = new MemoryUsage(clock);
     this.leases = new MemoryLeases(clock);
+    this.requests = new MemoryRequests(clock);
   }
 
   async insert(record: TokenRecord): Promise<void> {

@@ -1,5 +1,5 @@
 import { DeadlineError, type StorePart, type StoreReason, TokenError } from '../../errors.ts';
-import { LEASES, type TableKind, USAGE } from './schema-mark.ts';
+import { LEASES, REQUESTS, type TableKind, USAGE } from './schema-mark.ts';
 
 /** Codes of the network, as Node and all drivers give them. */
 const NETWORK = new Set<unknown>([
@@ -65,6 +65,7 @@ export function isOfOtherRequest(pool: { readonly idleCount: number }): boolean 
 /** The part of the engine whose table a statement needed; `undefined` for the tokens. */
 export function partOf(kind: TableKind): StorePart | undefined {
   if (kind === USAGE) return 'usage';
+  if (kind === REQUESTS) return 'requests';
   return kind === LEASES ? 'leases' : undefined;
 }
 

@@ -16,6 +16,7 @@ export interface TableKind {
 export const TOKENS: TableKind = { mark: 'tokenwright schema', holds: 'tokens' };
 export const USAGE: TableKind = { mark: 'tokenwright usage schema', holds: 'usage' };
 export const LEASES: TableKind = { mark: 'tokenwright lease schema', holds: 'leases' };
+export const REQUESTS: TableKind = { mark: 'tokenwright request schema', holds: 'requests' };
 
 /** A table of a schema, and the statements that make it. Its newest version is one more than its upgrades. */
 export interface SchemaTable {

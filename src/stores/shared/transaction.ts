@@ -3,8 +3,8 @@ import type { EngineStore } from '../../ports/engine-store.ts';
 import type { TokenStore } from '../../ports/token-store.ts';
 
 /**
- * A store whose tokens are changed in a transaction of the host: no `watch`, `doctor` or `close`. Its usage and
- * leases stay outside, so that a rollback gives no use back.
+ * A store whose tokens are changed in a transaction of the host: no `watch`, `doctor` or `close`. Its usage,
+ * leases and requests stay outside, so that a rollback gives no use back.
  */
 export function storeInTransaction(
   store: EngineStore & Required<Pick<TokenStore, 'scan'>>,
@@ -16,6 +16,9 @@ export function storeInTransaction(
     },
     get leases() {
       return store.leases;
+    },
+    get requests() {
+      return store.requests;
     },
     insert: (record) => store.insert(record),
     count: (query) => store.count(query),

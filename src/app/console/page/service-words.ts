@@ -36,6 +36,7 @@ export const SERVICE_WORDS = {
   limit_exceeded: WORDS,
   internal: WORDS,
   id_taken: WORDS,
+  code_taken: WORDS,
   catalog_empty: WORDS,
   store_unavailable: WORDS,
   store_corrupt: WORDS,

@@ -51,7 +51,7 @@ const OPERATIONS = {
 type StoreLabel = keyof typeof OPERATIONS;
 
 /** Codes with which a store that works refuses a call. */
-const REFUSALS: ReadonlySet<string> = new Set(['id_taken', 'quota_exceeded']);
+const REFUSALS: ReadonlySet<string> = new Set(['id_taken', 'code_taken', 'quota_exceeded']);
 
 /**
  * Default metrics that are removed: the version of Node.js, which the service does not tell
