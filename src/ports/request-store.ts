@@ -131,6 +131,9 @@ const MEMBERS: readonly string[] = [
   'expiresAt',
 ] satisfies (keyof RequestRecord)[];
 
+/** In characters. */
+export const USER_CODE_LENGTH = 8;
+
 const USER_CODE = /^[BCDFGHJKLMNPQRSTVWXZ]{8}$/;
 const MAX_CLIENT = 100;
 const MAX_PURPOSE = 200;

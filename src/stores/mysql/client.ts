@@ -85,6 +85,9 @@ interface SessionForm {
   readonly prepare?: boolean;
 }
 
+/** Runs a statement of a transaction. */
+type RunStatement = (sql: string, values: MysqlValue[]) => Promise<unknown>;
+
 type SendStatement = (connection: MysqlConnection, callback: MysqlCallback) => unknown;
 
 /** When a connection was checked last, and how many connections had been found dead by then. */
@@ -159,6 +162,44 @@ export class Session {
     return (await this.#execute(sql, values, execution)) as Counts;
   }
 
+  /**
+   * Runs statements in a transaction, and repeats it all if it lost against another one. Rejects with a
+   * `TokenError`, or with the one of `work`; then nothing is changed.
+   */
+  async transaction(work: (run: RunStatement) => Promise<void>, kind: TableKind): Promise<void> {
+    const execution = { kind, deadlineMs: this.deadlineMs, maxAgeMs: MAX_STATE_AGE_MS };
+    const send: SendStatement = (connection, callback) =>
+      this.#check(connection, execution, (error) => {
+        if (error) return callback(error, undefined);
+        this.#inTransaction(connection, work).then(() => callback(undefined, undefined), callback);
+      });
+    await this.#retried(send, execution);
+  }
+
+  /** After an error, the connection has no open transaction, or it is a failure that closes it. */
+  async #inTransaction(
+    connection: MysqlConnection,
+    work: (run: RunStatement) => Promise<void>,
+  ): Promise<void> {
+    const answerTo = (send: (callback: MysqlCallback) => void) =>
+      new Promise<unknown>((resolve, reject) => {
+        send((error, answer) => (error ? reject(error) : resolve(answer)));
+      });
+    const run: RunStatement = (sql, values) =>
+      answerTo((callback) => this.send(connection, { ...this.#form, sql, values }, callback));
+    // Not each server can prepare these.
+    const control = (sql: string) =>
+      answerTo((callback) => connection.query({ ...this.#form, sql, values: [] }, callback));
+    await control('START TRANSACTION');
+    try {
+      await work(run);
+      await control('COMMIT');
+    } catch (error) {
+      await control('ROLLBACK');
+      throw error;
+    }
+  }
+
   /** Runs a read on which nothing depends; rejects with a `TokenError`. */
   async poll(sql: string, values: MysqlValue[], deadlineMs: number): Promise<Cells[]> {
     const execution = { kind: TOKENS, deadlineMs, isRead: true };
@@ -180,6 +221,11 @@ export class Session {
           callback(failure ?? this.#refusal(connection, execution, answer), answer),
         );
       });
+    return this.#retried(send, execution);
+  }
+
+  /** Sends again what was rolled back, and once what only reads if its connection was lost. */
+  async #retried(send: SendStatement, execution: Execution): Promise<unknown> {
     const deadline = performance.now() + execution.deadlineMs;
     let repeatsLeft = execution.isRead === true ? 1 : 0;
     for (;;) {

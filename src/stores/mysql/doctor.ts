@@ -44,7 +44,7 @@ interface Facts extends Shape {
 /** Looks for weaknesses of the server, the pool and the tables. */
 export async function examine(
   session: Session,
-  { tokens, usage, leases }: Tables,
+  { tokens, usage, leases, requests }: Tables,
 ): Promise<StoreFinding[]> {
   const variables = await session.query('SHOW VARIABLES');
   const shape = await shapeOf(session, tokens);
@@ -62,15 +62,17 @@ export async function examine(
   });
   // `migrate` creates all tables, so the finding about this one is enough.
   if (shape.engine === undefined) return found;
-  const leased = factsIn(await shapeOf(session, leases), leases);
-  const isWhole = leased.isThere && leased.missing.length === 0;
+  const factsOf = async (table: Table) => factsIn(await shapeOf(session, table), table);
+  const purgedFacts = async (table: Table, end: string) => {
+    const facts = await factsOf(table);
+    const isWhole = facts.isThere && facts.missing.length === 0;
+    return { ...facts, overdue: isWhole ? await overdueIn(session, table, end) : 0 };
+  };
   return [
     ...found,
-    ...partFindings('leases', {
-      ...leased,
-      overdue: isWhole ? await overdueIn(session, leases) : 0,
-    }),
-    ...partFindings('usage', factsIn(await shapeOf(session, usage), usage)),
+    ...partFindings('leases', await purgedFacts(leases, 'ends_at')),
+    ...partFindings('usage', await factsOf(usage)),
+    ...partFindings('requests', await purgedFacts(requests, 'expires_at')),
   ];
 }
 
@@ -115,10 +117,11 @@ function factsIn({ engine, mark, columns, keys }: Shape, table: Table) {
   return { isThere, version: knownVersion(table), mark, missing: isThere ? missing : [] };
 }
 
-async function overdueIn(session: Session, { quoted }: Table): Promise<number> {
+/** That of no request has no end. */
+async function overdueIn(session: Session, { quoted }: Table, end: string): Promise<number> {
   const [row] = await session.query(
     `SELECT COUNT(*) AS overdue FROM (
-       SELECT 1 FROM ${quoted} WHERE ends_at < ${overdueBefore()} LIMIT ${MAX_OVERDUE}
+       SELECT 1 FROM ${quoted} WHERE ${end} < ${overdueBefore()} AND ${end} > 0 LIMIT ${MAX_OVERDUE}
      ) AS counted`,
   );
   return Number(row?.['overdue']);

@@ -2,6 +2,7 @@ import { DEFAULT_DEADLINE_MS, MAX_DEADLINE_MS } from '../../bounds.ts';
 import { notify } from '../../events.ts';
 import type { EngineStore, Scratch } from '../../ports/engine-store.ts';
 import type { LeaseStore } from '../../ports/lease-store.ts';
+import type { RequestStore } from '../../ports/request-store.ts';
 import type {
   CountQuery,
   PageQuery,
@@ -25,6 +26,7 @@ import { storeInTransaction } from '../shared/transaction.ts';
 import { type Cells, type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
 import { examine } from './doctor.ts';
 import { MysqlLeases } from './leases.ts';
+import { MysqlRequests } from './requests.ts';
 import { type MigrationOptions, readTables, type Tables } from './schema.ts';
 import { scratchTables } from './scratch.ts';
 import type { MysqlValue } from './statement.ts';
@@ -83,7 +85,8 @@ export interface MysqlStoreOptions extends MigrationOptions {
 
 /**
  * Stores tokens in a MySQL or MariaDB database: a system of record for many nodes. {@link usage} counts how they are
- * used, and {@link leases} the uses of limited ones, each in a table of its own.
+ * used, {@link leases} the uses of limited ones, and {@link requests} keeps requests for tokens, each in a table of
+ * its own.
  *
  * The tables must exist: see {@link migrate}. The pool belongs to the host and must lead to the
  * primary: calls on a read-only server fail with `store_unavailable`. A replica is only recognized if it
@@ -118,6 +121,8 @@ export class MysqlTokenStore implements EngineStore {
    * within `deadlineMs`, what it may have granted is lost.
    */
   readonly leases: LeaseStore;
+  /** Keeps requests for tokens. One is made in a transaction; any other change is one statement. */
+  readonly requests: RequestStore;
   readonly #session: Session | TransactionSession;
   readonly #parts: StoreParts;
   readonly #tables: Tables;
@@ -134,7 +139,7 @@ export class MysqlTokenStore implements EngineStore {
   constructor(pool: MysqlPool | MysqlPromisePool, options: MysqlStoreOptions = {}) {
     const transaction = pool instanceof Transaction ? pool : undefined;
     this.#parts = transaction?.parts ?? partsOn(pool, options);
-    const { session, tables, sql, rows, pollMs, usage, leases } = this.#parts;
+    const { session, tables, sql, rows, pollMs, usage, leases, requests } = this.#parts;
     this.#session = transaction ? new TransactionSession(transaction) : session;
     this.#tables = tables;
     this.#sql = sql;
@@ -142,6 +147,7 @@ export class MysqlTokenStore implements EngineStore {
     this.#pollMs = pollMs;
     this.usage = usage;
     this.leases = leases;
+    this.requests = requests;
   }
 
   /**
@@ -152,8 +158,8 @@ export class MysqlTokenStore implements EngineStore {
    * It neither begins nor ends anything, has no `watch` and no `close`, and never retries: if a call
    * rejects with `store_unavailable`, roll back, and destroy the connection if the call took too long.
    * Other calls are refused until then, because after a deadlock the server would commit each of them
-   * alone. Caches evict if the commit comes within `deadlineMs` and three seconds of a change. Its `usage` and
-   * `leases` stay outside of the transaction, so that a rollback gives no use back.
+   * alone. Caches evict if the commit comes within `deadlineMs` and three seconds of a change. Its `usage`,
+   * `leases` and `requests` stay outside of the transaction, so that a rollback gives no use back.
    *
    * @throws {TokenError} `invalid_options`
    * @example
@@ -424,6 +430,7 @@ function partsOn(pool: MysqlPool | MysqlPromisePool, options: MysqlStoreOptions)
     rows: new RowReader(options),
     usage: new MysqlUsage(session, tables.usage),
     leases: new MysqlLeases(session, tables.leases),
+    requests: new MysqlRequests(session, tables.requests),
   };
 }
 

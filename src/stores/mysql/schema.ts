@@ -1,8 +1,16 @@
 import { TokenError } from '../../errors.ts';
+import { USER_CODE_LENGTH } from '../../ports/request-store.ts';
 import { ID_LENGTH } from '../../token/id.ts';
 import { MAX_LEASE_KEY } from '../shared/lease-rows.ts';
 import { COLUMN, type Column } from '../shared/rows.ts';
-import { LEASES, markText, type TableKind, TOKENS, USAGE } from '../shared/schema-mark.ts';
+import {
+  LEASES,
+  markText,
+  REQUESTS,
+  type TableKind,
+  TOKENS,
+  USAGE,
+} from '../shared/schema-mark.ts';
 import type { MysqlPool, MysqlPromisePool } from './client.ts';
 import { type ColumnType, migrateTables, type Table } from './migration.ts';
 
@@ -10,8 +18,8 @@ import { type ColumnType, migrateTables, type Table } from './migration.ts';
 export interface MigrationOptions {
   /**
    * How the names of the tables begin, as `name` or `database.name`: `auth.acme` names `auth.acme_tokens`,
-   * `auth.acme_usage` and `auth.acme_leases`. The database has 1 to 64 of `A-Z a-z 0-9 _ $ -`, and the name 1 to
-   * 57. @default 'tokenwright'
+   * `auth.acme_usage`, `auth.acme_leases` and `auth.acme_requests`. The database has 1 to 64 of
+   * `A-Z a-z 0-9 _ $ -`, and the name 1 to 55. @default 'tokenwright'
    */
   readonly tables?: string | undefined;
 }
@@ -31,12 +39,11 @@ export async function migrate(
   pool: MysqlPool | MysqlPromisePool,
   options: MigrationOptions = {},
 ): Promise<void> {
-  const { tokens, usage, leases } = readTables(options);
-  await migrateTables(pool, [tokens, usage, leases]);
+  await migrateTables(pool, tablesIn(readTables(options)));
 }
 
 /**
- * The SQL of {@link migrate} for new tables: four statements, which create them and note since when uses are
+ * The SQL of {@link migrate} for new tables: five statements, which create them and note since when uses are
  * counted.
  *
  * @throws {TokenError} `invalid_options`
@@ -44,9 +51,14 @@ export async function migrate(
  * console.log(migrationSql({ tables: 'auth.acme' })); // CREATE TABLE IF NOT EXISTS `auth`.`acme_tokens` …
  */
 export function migrationSql(options: MigrationOptions = {}): string {
-  const { tokens, usage, leases } = readTables(options);
-  const statements = [tokens, usage, leases].flatMap(({ create, fill }) => [create, ...fill]);
+  const tables = tablesIn(readTables(options));
+  const statements = tables.flatMap(({ create, fill }) => [create, ...fill]);
   return statements.map((statement) => `${statement};\n`).join('');
+}
+
+/** All of them, in the order in which they are made. */
+export function tablesIn({ tokens, usage, leases, requests }: Tables): readonly Table[] {
+  return [tokens, usage, leases, requests];
 }
 
 /** The tables of a store. */
@@ -54,9 +66,10 @@ export interface Tables {
   readonly tokens: Table;
   readonly usage: Table;
   readonly leases: Table;
+  readonly requests: Table;
 }
 
-const TABLES = /^(?:([A-Za-z0-9_$-]{1,64})\.)?([A-Za-z0-9_$-]{1,57})$/;
+const TABLES = /^(?:([A-Za-z0-9_$-]{1,64})\.)?([A-Za-z0-9_$-]{1,55})$/;
 
 /** @throws {TokenError} `invalid_options` */
 export function readTables({ tables = 'tokenwright' }: MigrationOptions): Tables {
@@ -64,7 +77,7 @@ export function readTables({ tables = 'tokenwright' }: MigrationOptions): Tables
   if (base === undefined) {
     throw new TokenError(
       'invalid_options',
-      'tables must be "name" or "database.name" of A-Z, a-z, 0-9, "_", "$" and "-": at most 57 for the name, and 64 for the database',
+      'tables must be "name" or "database.name" of A-Z, a-z, 0-9, "_", "$" and "-": at most 55 for the name, and 64 for the database',
     );
   }
   const names = (part: keyof Tables): Names => {
@@ -76,6 +89,7 @@ export function readTables({ tables = 'tokenwright' }: MigrationOptions): Tables
     tokens: tokenTable(names('tokens')),
     usage: usageTable(names('usage')),
     leases: leaseTable(names('leases')),
+    requests: requestTable(names('requests')),
   };
 }
 
@@ -195,6 +209,26 @@ function leaseTable(names: Names): Table {
       ends_at: BIGINT,
     },
     keys: { PRIMARY: '(lease_key, slot)', by_end: '(ends_at)' },
+  });
+}
+
+/** One row for each request, and one that all inserts change: see `lock` of the statements. */
+function requestTable(names: Names): Table {
+  return tableOf(REQUESTS, names, {
+    columns: {
+      id: bytesColumn(ID_LENGTH),
+      user_code: bytesColumn(USER_CODE_LENGTH),
+      root: bytesColumn(ID_LENGTH),
+      version: BIGINT,
+      expires_at: BIGINT,
+      body: bytesColumn(16_777_215),
+    },
+    keys: {
+      PRIMARY: '(id)',
+      by_code: '(user_code)',
+      by_end: '(expires_at)',
+      by_root: '(root, expires_at)',
+    },
   });
 }
 

@@ -7,7 +7,7 @@ import {
 } from '../shared/scratch.ts';
 import { type MysqlPool, type MysqlPromisePool, readPool, Session } from './client.ts';
 import { type Table, tableStateOf } from './migration.ts';
-import { readTables } from './schema.ts';
+import { readTables, tablesIn } from './schema.ts';
 
 /**
  * Creates tables of a name that nothing has. Not by `migrate`, which also takes over tables that exist.
@@ -22,8 +22,7 @@ export async function scratchTables(pool: MysqlPool | MysqlPromisePool): Promise
   const [row] = await session.query('SELECT VERSION() AS version');
   let tables: readonly Table[] = [];
   const name = await drawName(async (drawn) => {
-    const { tokens, usage, leases } = readTables({ tables: drawn });
-    tables = [tokens, usage, leases];
+    tables = tablesIn(readTables({ tables: drawn }));
     const made: string[] = [];
     for (const table of tables) {
       const outcome = await create(session, table);

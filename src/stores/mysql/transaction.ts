@@ -1,5 +1,6 @@
 import { TokenError } from '../../errors.ts';
 import type { LeaseStore } from '../../ports/lease-store.ts';
+import type { RequestStore } from '../../ports/request-store.ts';
 import type { UsageStore } from '../../ports/usage-store.ts';
 import { withDeadline } from '../../time/deadline.ts';
 import { connectionMessage, poolGiven } from '../shared/orm.ts';
@@ -34,6 +35,7 @@ export interface StoreParts {
   readonly rows: RowReader;
   readonly usage: UsageStore;
   readonly leases: LeaseStore;
+  readonly requests: RequestStore;
 }
 
 /** A connection of `mysql2` on which the host has begun a transaction. */

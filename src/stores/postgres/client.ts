@@ -128,6 +128,50 @@ export class Session {
     }
   }
 
+  /**
+   * Runs statements in a transaction, and repeats it all if it lost against another one. Rejects with a
+   * `TokenError`, which names the kind of table, or with the one of `work`; then nothing is changed.
+   */
+  async transaction(work: (run: RunStatement) => Promise<void>, kind: TableKind): Promise<void> {
+    if (isOfOtherRequest(this.pool)) {
+      this.#dropIdle();
+      throw storeUnavailable('foreign_request', partOf(kind));
+    }
+    const deadline = performance.now() + this.deadlineMs;
+    for (;;) {
+      try {
+        return await this.#attempt(work, deadline);
+      } catch (error) {
+        if (!isConflict(error) || performance.now() > deadline)
+          throw this.toTokenError(error, kind);
+      }
+    }
+  }
+
+  async #attempt(work: (run: RunStatement) => Promise<void>, deadline: number): Promise<void> {
+    const client = await this.checkOut();
+    const run: RunStatement = async (query, values) => {
+      const leftMs = Math.max(1, Math.ceil(deadline - performance.now()));
+      const sending = client.query({ ...query, values, query_timeout: leftMs });
+      return (await withDeadline(sending, leftMs)).rows;
+    };
+    const end = async (text: 'COMMIT' | 'ROLLBACK') => void (await run({ text }, []));
+    let isOver = false;
+    try {
+      await run({ text: 'BEGIN ISOLATION LEVEL READ COMMITTED' }, []);
+      await work(run);
+      await end('COMMIT');
+      isOver = true;
+    } catch (error) {
+      const hasAnswered = isTokenError(error) || sqlStateOf(error) !== undefined;
+      if (hasAnswered) isOver = await end('ROLLBACK').then(...SETTLED);
+      throw error;
+    } finally {
+      // Closing the connection ends its transaction.
+      client.release(!isOver);
+    }
+  }
+
   /** Takes a connection from the pool. If it comes after the deadline, it goes back to the pool. */
   async checkOut(): Promise<PostgresClient> {
     const client = this.pool.connect();
@@ -161,6 +205,15 @@ export class Session {
     }
   }
 }
+
+/** Whether it was fulfilled. */
+const SETTLED = [() => true, () => false] as const;
+
+/** Runs a statement of a transaction. */
+type RunStatement = (
+  query: PostgresQuery,
+  values: readonly unknown[],
+) => Promise<readonly unknown[]>;
 
 /** The SQLSTATE with which the server refused; undefined if the connection failed. */
 export function sqlStateOf(error: unknown): string | undefined {

@@ -53,10 +53,10 @@ interface Inspection extends Shape {
   readonly now: string;
 }
 
-/** Counts the rows of leases that should have been purged. */
-export function overdueSql({ name }: Table): string {
+/** Counts the rows that should have been purged. That of no request has no end. */
+export function overdueSql({ name }: Table, end: string): string {
   return `SELECT count(*)::text AS count FROM (
-        SELECT FROM ${name} WHERE ends_at < $1 LIMIT ${MAX_OVERDUE}
+        SELECT FROM ${name} WHERE ${end} < $1 AND ${end} > 0 LIMIT ${MAX_OVERDUE}
       ) AS overdue`;
 }
 
@@ -73,8 +73,8 @@ interface Facts extends Inspection {
 /** Looks for weaknesses of the server, the pool and the tables. */
 export async function examine(
   session: Session,
-  { tokens, usage, leases, channel }: Tables,
-  statements: Readonly<Record<'inspect' | 'shape' | 'overdue', PostgresQuery>>,
+  { tokens, usage, leases, requests, channel }: Tables,
+  statements: Readonly<Record<'inspect' | 'shape' | 'overdue' | 'overdueRequests', PostgresQuery>>,
 ): Promise<StoreFinding[]> {
   const { pool, deadlineMs } = session;
   const ask = async <Row>(query: PostgresQuery, value: unknown): Promise<Row> => {
@@ -100,15 +100,17 @@ export async function examine(
   // `migrate` makes all tables, so the finding about this one is enough.
   if (found.some(({ code }) => code === 'schema_missing')) return found;
   const used = factsIn(await ask(statements.shape, usage.name), usage);
-  const leased = factsIn(await ask(statements.shape, leases.name), leases);
-  const isWhole = leased.isThere && leased.missing.length === 0;
-  const overdue = isWhole
-    ? Number((await ask<{ count: string }>(statements.overdue, overdueBefore())).count)
-    : 0;
+  const purgedFacts = async (table: Table, query: PostgresQuery) => {
+    const facts = factsIn(await ask(statements.shape, table.name), table);
+    if (!facts.isThere || facts.missing.length > 0) return facts;
+    const { count } = await ask<{ count: string }>(query, overdueBefore());
+    return { ...facts, overdue: Number(count) };
+  };
   return [
     ...found,
-    ...partFindings('leases', { ...leased, overdue }),
+    ...partFindings('leases', await purgedFacts(leases, statements.overdue)),
     ...partFindings('usage', used),
+    ...partFindings('requests', await purgedFacts(requests, statements.overdueRequests)),
   ];
 }
 

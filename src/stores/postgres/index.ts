@@ -3,6 +3,7 @@ import { isTokenError, storeUnavailable, TokenError } from '../../errors.ts';
 import { notify } from '../../events.ts';
 import type { EngineStore, Scratch } from '../../ports/engine-store.ts';
 import type { LeaseStore } from '../../ports/lease-store.ts';
+import type { RequestStore } from '../../ports/request-store.ts';
 import type {
   CountQuery,
   PageQuery,
@@ -28,6 +29,7 @@ import { type PostgresPool, type PostgresQuery, readPool, Session } from './clie
 import { examine } from './doctor.ts';
 import { Hints } from './hints.ts';
 import { PostgresLeases } from './leases.ts';
+import { PostgresRequests } from './requests.ts';
 import { type MigrationOptions, readTables, type Tables } from './schema.ts';
 import { scratchTables } from './scratch.ts';
 import { type ChangeCount, cellsIn, type Statements, statementsFor } from './statements.ts';
@@ -72,7 +74,8 @@ export interface PostgresStoreOptions extends MigrationOptions {
 
 /**
  * Stores tokens in PostgreSQL: durable, the system of record for many processes. {@link usage} counts how they are
- * used, and {@link leases} the uses of limited ones, each in a table of its own.
+ * used, {@link leases} the uses of limited ones, and {@link requests} keeps requests for tokens, each in a table of
+ * its own.
  *
  * - **The pool** belongs to the host and must lead to the primary: calls on a standby, which may still
  *   accept a revoked token, fail with `store_unavailable`. Set `connectionTimeoutMillis` and
@@ -109,6 +112,8 @@ export class PostgresTokenStore implements EngineStore {
    * `deadlineMs`, what it may have granted is lost.
    */
   readonly leases: LeaseStore;
+  /** Keeps requests for tokens. What changes is on disk before its promise resolves. */
+  readonly requests: RequestStore;
   readonly #session: Session;
   readonly #tables: Tables;
   readonly #statements: Statements;
@@ -131,7 +136,7 @@ export class PostgresTokenStore implements EngineStore {
     this.#transaction = pool instanceof Transaction ? pool : undefined;
     this.#canLeaveOut = this.#transaction === undefined;
     this.#parts = this.#transaction?.parts ?? partsOn(readPool(pool), options);
-    const { session, tables, statements, rows, usage, leases } = this.#parts;
+    const { session, tables, statements, rows, usage, leases, requests } = this.#parts;
     this.#session = this.#transaction
       ? new Session(this.#transaction, session.deadlineMs)
       : session;
@@ -140,6 +145,7 @@ export class PostgresTokenStore implements EngineStore {
     this.#rows = rows;
     this.usage = usage;
     this.leases = leases;
+    this.requests = requests;
     this.#hints = new Hints(this.#session, tables.channel);
   }
 
@@ -150,8 +156,8 @@ export class PostgresTokenStore implements EngineStore {
    *
    * It neither begins nor ends anything, has no `watch` and no `close`, and never retries: if a call
    * rejects with `store_unavailable`, roll back, and close the connection if the call took too long. Other
-   * calls are refused until then. Caches evict after the commit. The commit waits for the disk. Its `usage` and
-   * `leases` stay outside of the transaction, so that a rollback gives no use back.
+   * calls are refused until then. Caches evict after the commit. The commit waits for the disk. Its `usage`,
+   * `leases` and `requests` stay outside of the transaction, so that a rollback gives no use back.
    *
    * @throws {TokenError} `invalid_options`
    * @example
@@ -404,6 +410,7 @@ function partsOn(pool: PostgresPool, options: PostgresStoreOptions): StoreParts 
     rows: new RowReader(options),
     usage: new PostgresUsage(session, tables.usage.name, form),
     leases: new PostgresLeases(session, tables.leases.name, form),
+    requests: new PostgresRequests(session, tables.requests.name, form),
   };
   if (pool.listenerCount('error') === 0) pool.on('error', () => {});
   return parts;

@@ -1,6 +1,13 @@
 import { TokenError } from '../../errors.ts';
 import { COLUMN } from '../shared/rows.ts';
-import { LEASES, markText, type TableKind, TOKENS, USAGE } from '../shared/schema-mark.ts';
+import {
+  LEASES,
+  markText,
+  REQUESTS,
+  type TableKind,
+  TOKENS,
+  USAGE,
+} from '../shared/schema-mark.ts';
 import type { PostgresPool } from './client.ts';
 import { migrateTables } from './migration.ts';
 import type { Dialect, Table } from './shape.ts';
@@ -9,8 +16,8 @@ import type { Dialect, Table } from './shape.ts';
 export interface MigrationOptions {
   /**
    * How the names of the tables begin, with or without a schema: `auth.acme` names `auth.acme_tokens`,
-   * `auth.acme_usage` and `auth.acme_leases`. Letters, digits and underscores, at most 40 after the schema. Upper
-   * case counts. @default 'tokenwright'
+   * `auth.acme_usage`, `auth.acme_leases` and `auth.acme_requests`. Letters, digits and underscores, at most 40
+   * after the schema. Upper case counts. @default 'tokenwright'
    */
   readonly tables?: string | undefined;
 }
@@ -56,8 +63,9 @@ export function migrationSql({ dialect, ...options }: MigrationSqlOptions = {}):
     .join('\n');
 }
 
-function tablesIn({ tokens, usage, leases }: Tables): readonly Table[] {
-  return [tokens, usage, leases];
+/** All of them, in the order in which they are made. */
+export function tablesIn({ tokens, usage, leases, requests }: Tables): readonly Table[] {
+  return [tokens, usage, leases, requests];
 }
 
 /** The tables of a store. */
@@ -65,6 +73,7 @@ export interface Tables {
   readonly tokens: Table;
   readonly usage: Table;
   readonly leases: Table;
+  readonly requests: Table;
   /** On which changes are notified. Without the schema, so that stores that name it and those that do not agree. */
   readonly channel: string;
 }
@@ -94,6 +103,7 @@ export function readTables(
     tokens: tokenTable(names('tokens')),
     usage: usageTable(names('usage')),
     leases: leaseTable(names('leases')),
+    requests: requestTable(names('requests')),
     channel: `${base}_tokens`,
   };
 }
@@ -174,6 +184,27 @@ function leaseTable(names: Names): Table {
     key: 'lease_key, slot',
     indexes: { [names.index('by_end')]: '(ends_at)' },
     hasFreeSpace: true,
+  });
+}
+
+/** One row for each request, and one that all inserts change: see `lock` of the statements. */
+function requestTable(names: Names): Table {
+  const { index } = names;
+  return tableOf(REQUESTS, names, {
+    columns: {
+      id: TEXT,
+      user_code: TEXT,
+      root: TEXT,
+      version: BIGINT,
+      expires_at: BIGINT,
+      body: TEXT,
+    },
+    key: 'id',
+    indexes: {
+      [index('by_code')]: '(user_code)',
+      [index('by_end')]: '(expires_at)',
+      [index('by_root')]: '(root, expires_at)',
+    },
   });
 }
 

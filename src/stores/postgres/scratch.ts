@@ -7,7 +7,7 @@ import {
   type ScratchTables,
 } from '../shared/scratch.ts';
 import { type PostgresPool, readPool, sqlStateOf, unavailable } from './client.ts';
-import { readTables, sinceSql } from './schema.ts';
+import { readTables, sinceSql, tablesIn } from './schema.ts';
 import { dialectOf, type Table } from './shape.ts';
 
 /**
@@ -28,8 +28,7 @@ export async function scratchTables(pool: PostgresPool): Promise<ScratchTables> 
   const dialect = dialectOf(version);
   let tables: readonly Table[] = [];
   const name = await drawName(async (drawn) => {
-    const { tokens, usage, leases } = readTables({ tables: drawn }, dialect);
-    tables = [tokens, usage, leases];
+    tables = tablesIn(readTables({ tables: drawn }, dialect));
     const made: string[] = [];
     try {
       for (const table of tables) await create(send, table, made);

@@ -37,7 +37,7 @@ function statementName(text: string): string {
   return `tokenwright_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`;
 }
 
-function textsFor({ tokens, leases }: Tables, guard: string) {
+function textsFor({ tokens, leases, requests }: Tables, guard: string) {
   return {
     insert: insertInto(tokens),
     ...readsOf(tokens, guard),
@@ -45,7 +45,8 @@ function textsFor({ tokens, leases }: Tables, guard: string) {
     reached: `SELECT ${NOW} >= $1 AS reached WHERE ${guard}`,
     inspect: INSPECT,
     shape: SHAPE,
-    overdue: overdueSql(leases),
+    overdue: overdueSql(leases, 'ends_at'),
+    overdueRequests: overdueSql(requests, 'expires_at'),
   };
 }
 

@@ -1,5 +1,6 @@
 import { TokenError } from '../../errors.ts';
 import type { LeaseStore } from '../../ports/lease-store.ts';
+import type { RequestStore } from '../../ports/request-store.ts';
 import type { UsageStore } from '../../ports/usage-store.ts';
 import { withDeadline } from '../../time/deadline.ts';
 import { connectionMessage, poolGiven } from '../shared/orm.ts';
@@ -30,6 +31,7 @@ export interface StoreParts {
   readonly rows: RowReader;
   readonly usage: UsageStore;
   readonly leases: LeaseStore;
+  readonly requests: RequestStore;
   /** Whether the server knows notifications; undefined until a transaction has asked. */
   canNotify?: boolean;
 }

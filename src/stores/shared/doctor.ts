@@ -35,7 +35,7 @@ export async function measureSkew<Answer>(
   return { answer, skewMs: Math.round(Math.max(0, askedAt - time, time - answeredAt)) };
 }
 
-/** Facts that a database reports about its table of usage or of leases. */
+/** Facts that a database reports about its table of usage, leases or requests. */
 interface PartFacts {
   readonly isThere: boolean;
   /** The schema version that this code makes. */
@@ -44,31 +44,43 @@ interface PartFacts {
   readonly mark: SchemaMark | undefined;
   /** The columns and indexes that it lacks, in words. */
   readonly missing: readonly string[];
-  /** How many counts should have been purged; at most {@link MAX_OVERDUE}. @default 0 */
+  /** How many rows should have been purged; at most {@link MAX_OVERDUE}. @default 0 */
   readonly overdue?: number;
 }
 
 /** The count of overdue rows stops here. */
 export const MAX_OVERDUE = 1001;
 
-/** A service purges every few hours, and keeps a count for an hour after its end. */
+/** A service purges every few hours, and keeps a row for an hour after its end. */
 const OVERDUE_MS = 86_400_000;
 
 const CURE = 'run tokenwright store migrate, or call migrate()';
 
-/** What is at risk if the table of a part is missing, old, newer than this code or not whole. */
+/** What a table is for, and what is at risk if it is missing, old, newer than this code or not whole. */
 const RISKS = {
   usage: {
+    purpose: 'counts them',
     missing: 'uses of tokens can be neither counted nor shown: the table that counts them',
     old: 'uses of tokens may be neither counted nor shown: the table that counts them',
     newer: 'uses of tokens may be miscounted',
     differs: 'calls that count uses of tokens may fail or read the whole table',
+    grows: 'counts uses of tokens',
   },
   leases: {
+    purpose: 'counts them',
     missing: 'tokens with limited uses are refused: the table that counts them',
     old: 'tokens with limited uses may be refused: the table that counts them',
     newer: 'uses of limited tokens may be miscounted',
     differs: 'calls that count the uses of limited tokens may fail or read the whole table',
+    grows: 'counts uses of limited tokens',
+  },
+  requests: {
+    purpose: 'holds them',
+    missing: 'requests for tokens can be neither made nor decided: the table that holds them',
+    old: 'requests for tokens may be neither made nor decided: the table that holds them',
+    newer: 'requests for tokens may be misread',
+    differs: 'calls about requests for tokens may fail or read the whole table',
+    grows: 'holds requests for tokens',
   },
 } as const;
 
@@ -85,7 +97,7 @@ function checksOf(part: keyof typeof RISKS): readonly Check<PartFacts>[] {
       code: `${part}_newer`,
       isFound: (facts) => stateOf(facts) === 'newer',
       message: () =>
-        `${risk.newer}: a later version of tokenwright changed the table that counts them in a way that this version does not know; upgrade tokenwright`,
+        `${risk.newer}: a later version of tokenwright changed the table that ${risk.purpose} in a way that this version does not know; upgrade tokenwright`,
     },
     {
       code: `${part}_older`,
@@ -108,7 +120,7 @@ function checksOf(part: keyof typeof RISKS): readonly Check<PartFacts>[] {
       isFound: ({ overdue = 0 }) => overdue > 0,
       message: ({ overdue }) => {
         const count = overdue === MAX_OVERDUE ? `more than ${MAX_OVERDUE - 1}` : String(overdue);
-        return `the table that counts uses of limited tokens grows without end: ${count} of its rows ended more than a day ago, and no service removes them; let one run with upkeep(), as serve does unless --purge-after is off`;
+        return `the table that ${risk.grows} grows without end: ${count} of its rows ended more than a day ago, and no service removes them; let one run with upkeep(), as serve does unless --purge-after is off`;
       },
     },
   ];
@@ -119,7 +131,7 @@ export function partFindings(part: keyof typeof RISKS, facts: PartFacts): StoreF
   return findingsOf(checksOf(part), facts).map((finding) => ({ ...finding, part }));
 }
 
-/** Counts that ended before this should be gone, in milliseconds since 1970. */
+/** Rows that ended before this should be gone, in milliseconds since 1970. */
 export function overdueBefore(): number {
   return systemClock.now().getTime() - OVERDUE_MS;
 }

@@ -66,32 +66,42 @@ export function examine(connection: Connection, { full = false }: DoctorOptions)
   });
 }
 
-/** Looks for faults of a database of leases. One of another version does not open. */
-export function examineLeases(handle: SqliteHandle, byEnd: string): StoreFinding[] {
+/** A table whose rows are purged. */
+interface PurgedTable {
+  readonly part: 'leases' | 'requests';
+  readonly table: string;
+  /** The column that says when a row ends. */
+  readonly end: string;
+  readonly indexes: readonly string[];
+}
+
+/** Looks for faults of a database of leases or requests. One of another version does not open. */
+export function examineRows(
+  handle: SqliteHandle,
+  { part, table, end, indexes }: PurgedTable,
+): StoreFinding[] {
   const count = (sql: string) => Number(cellsOf(handle.prepare(sql).get())[0]);
-  const index = count(`SELECT count(*) FROM pragma_index_list('leases') WHERE name = '${byEnd}'`);
-  return partFindings('leases', {
+  const has = (index: string) =>
+    count(`SELECT count(*) FROM pragma_index_list('${table}') WHERE name = '${index}'`) === 1;
+  return partFindings(part, {
     isThere: true,
     version: 1,
     mark: undefined,
-    missing: index === 1 ? [] : [`the index ${byEnd}`],
-    overdue: count(overdueSql()),
+    missing: indexes.filter((index) => !has(index)).map((index) => `the index ${index}`),
+    overdue: count(`SELECT count(*) FROM (
+      SELECT 1 FROM ${table} WHERE ${end} < ${overdueBefore()} LIMIT ${MAX_OVERDUE})`),
   });
-}
-
-function overdueSql(): string {
-  return `SELECT count(*) FROM (
-    SELECT 1 FROM leases WHERE ends_at < ${overdueBefore()} LIMIT ${MAX_OVERDUE})`;
 }
 
 const UNUSABLE = {
   usage: 'uses of tokens can be neither counted nor shown',
   leases: 'tokens with limited uses are refused',
+  requests: 'requests for tokens can be neither made nor decided',
 };
 
 /** The findings about a database beside that of the tokens. Never rejects. */
 export async function examinePart(
-  part: 'usage' | 'leases',
+  part: keyof typeof UNUSABLE,
   find: () => Promise<StoreFinding[]>,
 ): Promise<StoreFinding[]> {
   try {

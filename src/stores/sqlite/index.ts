@@ -31,6 +31,7 @@ import { countHeld, hasInstant } from './counts.ts';
 import { examine, examinePart } from './doctor.ts';
 import { SqliteLeases } from './leases.ts';
 import { type Places, placesBeside, placesOf, withoutHandle } from './places.ts';
+import { SqliteRequests } from './requests.ts';
 import { scratchFolder } from './scratch.ts';
 import type { Statements } from './statements.ts';
 import { Transaction } from './transaction.ts';
@@ -51,8 +52,8 @@ export interface SqliteStoreOptions {
 }
 
 /**
- * Stores tokens in an SQLite database, and how they are used in two others beside it: durable, on one
- * machine, also with several processes.
+ * Stores tokens in an SQLite database, and how they are used and requests for them in others beside it:
+ * durable, on one machine, also with several processes.
  *
  * Writes reach the disk before their promise resolves (`synchronous=FULL`). Those of one turn of the
  * event loop share one transaction. A write waits up to 1.5 s for another process and then rejects with
@@ -69,9 +70,9 @@ export interface SqliteStoreOptions {
  * its `user_version` holds the version of our schema. A database with anything else in it is refused and
  * left unchanged.
  *
- * `usage` and `leases` have databases of their own, because a write to that of the tokens would make every
- * process evict its cached tokens. A loss of power may cost the last counts of `usage`
- * (`synchronous=NORMAL`); what `leases` granted stays granted. The time of the machine decides whether a
+ * `usage`, `leases` and `requests` have databases of their own, because a write to that of the tokens would
+ * make every process evict its cached tokens. A loss of power may cost the last counts of `usage`
+ * (`synchronous=NORMAL`); what `leases` granted stays granted, and what `requests` changed stays changed. The time of the machine decides whether a
  * window has ended. If their file is removed or replaced while it is open, their calls reject with
  * `store_corrupt` until the store is opened again.
  *
@@ -94,8 +95,9 @@ export class SqliteTokenStore implements EngineStore {
   /**
    * Opens the database of the tokens and brings its schema up to date.
    *
-   * A folder holds `tokens.db`, `usage.db` and `leases.db`, which are opened with `node:sqlite`; what is
-   * missing is created for its owner alone (modes 0700 and 0600), the last two on their first use.
+   * A folder holds `tokens.db`, `usage.db`, `leases.db` and `requests.db`, which are opened with
+   * `node:sqlite`; what is missing is created for its owner alone (modes 0700 and 0600), the last three on
+   * their first use.
    * `':memory:'` is a store that ends with the process. Handles that you pass in get our pragmas, among them
    * a `busy_timeout` of 2 ms, and stay open when the store is closed. Each needs a database of its own; one
    * handle alone is for the tokens.
@@ -117,6 +119,7 @@ export class SqliteTokenStore implements EngineStore {
           readonly tokens: SqliteHandle;
           readonly usage?: SqliteHandle | undefined;
           readonly leases?: SqliteHandle | undefined;
+          readonly requests?: SqliteHandle | undefined;
         },
     options: SqliteStoreOptions = {},
   ): SqliteTokenStore {
@@ -125,7 +128,7 @@ export class SqliteTokenStore implements EngineStore {
   }
 
   /**
-   * Opens a file of tokens of any name, such as a backup. The counts are in the folder beside it.
+   * Opens a file of tokens of any name, such as a backup. The other parts are in the folder beside it.
    *
    * @internal
    */
@@ -152,6 +155,16 @@ export class SqliteTokenStore implements EngineStore {
   get leases(): EngineStore['leases'] {
     if (this.#parts.leases === undefined) throw withoutHandle('leases');
     return this.#parts.leases;
+  }
+
+  /**
+   * Keeps requests for tokens.
+   *
+   * @throws {TokenError} `invalid_options` if the store was opened over handles, and none is for it
+   */
+  get requests(): EngineStore['requests'] {
+    if (this.#parts.requests === undefined) throw withoutHandle('requests');
+    return this.#parts.requests;
   }
 
   /**
@@ -376,23 +389,24 @@ export class SqliteTokenStore implements EngineStore {
 
   /**
    * Looks for writes that do not wait for the disk, for a file that is not in WAL mode, and for one that
-   * was removed or replaced; in the databases of `usage` and `leases`, if they have been made, for what keeps
-   * them from being used. With `full` also for damage: that reads the whole file of the tokens, some seconds
+   * was removed or replaced; in the databases of `usage`, `leases` and `requests`, if they have been made, for what
+   * keeps them from being used. With `full` also for damage: that reads the whole file of the tokens, some seconds
    * for a gigabyte, in which this process does nothing else.
    */
   async doctor(options: DoctorOptions = {}): Promise<StoreFinding[]> {
-    const { connection, usage, leases } = this.#parts;
+    const { connection, usage, leases, requests } = this.#parts;
     const found = guarded(() => examine(connection, options));
     return [
       ...found,
       ...(await examinePart('usage', async () => usage?.doctor() ?? [])),
       ...(await examinePart('leases', async () => leases?.doctor() ?? [])),
+      ...(await examinePart('requests', async () => requests?.doctor() ?? [])),
     ];
   }
 
   async close(): Promise<void> {
-    const { usage, leases } = this.#parts;
-    const closing = [this.#closeTokens(), usage?.close(), leases?.close()];
+    const { usage, leases, requests } = this.#parts;
+    const closing = [this.#closeTokens(), usage?.close(), leases?.close(), requests?.close()];
     for (const each of await Promise.allSettled(closing)) {
       if (each.status === 'rejected') throw each.reason;
     }
@@ -435,9 +449,10 @@ interface Parts {
   /** Absent if the host gave no handle for it. */
   readonly usage: SqliteUsage | undefined;
   readonly leases: SqliteLeases | undefined;
+  readonly requests: SqliteRequests | undefined;
 }
 
-function partsOf({ tokens, usage, leases }: Places, rows: RowReader): Parts {
+function partsOf({ tokens, usage, leases, requests }: Places, rows: RowReader): Parts {
   const connection = new Connection(tokens, (id) => rows.forget(id));
   const checkpoints = new Checkpoints(connection);
   return {
@@ -447,6 +462,7 @@ function partsOf({ tokens, usage, leases }: Places, rows: RowReader): Parts {
     writes: new WriteQueue(connection, checkpoints),
     usage: usage === undefined ? undefined : new SqliteUsage(usage),
     leases: leases === undefined ? undefined : new SqliteLeases(leases),
+    requests: requests === undefined ? undefined : new SqliteRequests(requests),
   };
 }
 

@@ -3,7 +3,7 @@ import type { StoreFinding } from '../../ports/token-store.ts';
 import { systemClock } from '../../time/clock.ts';
 import { type LeaseRow, leaseRow, slotOf, summedLeases } from '../shared/lease-rows.ts';
 import { cellsOf, changesIn, returnArrays, type SqliteHandle } from './client.ts';
-import { examineLeases } from './doctor.ts';
+import { examineRows } from './doctor.ts';
 import { type Schema, sideNames } from './schema.ts';
 import { SideDatabase } from './side-database.ts';
 
@@ -52,7 +52,7 @@ export class SqliteLeases implements LeaseStore {
   /** Looks for what slows the file down, and rejects if it cannot be read. Makes none. */
   async doctor(): Promise<StoreFinding[]> {
     if (!this.#database.exists) return [];
-    return this.#database.read((_, handle) => examineLeases(handle, BY_END));
+    return this.#database.read((_, handle) => examineRows(handle, PLACE));
   }
 
   async close(): Promise<void> {
@@ -61,6 +61,8 @@ export class SqliteLeases implements LeaseStore {
 }
 
 const BY_END = 'leases_by_end';
+
+const PLACE = { part: 'leases', table: 'leases', end: 'ends_at', indexes: [BY_END] } as const;
 
 const LEASES: Schema = {
   ...sideNames('leases'),

@@ -12,6 +12,7 @@ export interface Places {
   /** Absent if the host gave no handle for it. */
   readonly usage?: string | SqliteHandle | undefined;
   readonly leases?: string | SqliteHandle | undefined;
+  readonly requests?: string | SqliteHandle | undefined;
 }
 
 /**
@@ -22,22 +23,22 @@ export interface Places {
 export function placesOf(place: string | SqliteHandle | Places): Places {
   if (typeof place === 'string') return place === MEMORY ? inMemory() : inFolder(place);
   if (isHandle(place)) return { tokens: place };
-  const { tokens, usage, leases } = place ?? {};
-  const given = [usage, leases].filter((handle) => handle !== undefined);
-  if ([tokens, ...given].every(isHandle)) return { tokens, usage, leases } as Places;
+  const { tokens, usage, leases, requests } = place ?? {};
+  const given = [usage, leases, requests].filter((handle) => handle !== undefined);
+  if ([tokens, ...given].every(isHandle)) return { tokens, usage, leases, requests } as Places;
   throw new TokenError(
     'invalid_options',
-    "open takes a folder, ':memory:', a database of node:sqlite or better-sqlite3, or several of them as { tokens, usage, leases }",
+    "open takes a folder, ':memory:', a database of node:sqlite or better-sqlite3, or several of them as { tokens, usage, leases, requests }",
   );
 }
 
-/** A file of tokens of any name, and the counts in its folder. */
+/** A file of tokens of any name, and the other parts in its folder. */
 export function placesBeside(tokens: string): Places {
   return tokens === MEMORY ? inMemory() : { ...filesIn(dirname(resolve(tokens))), tokens };
 }
 
 function inMemory(): Places {
-  return { tokens: MEMORY, usage: MEMORY, leases: MEMORY };
+  return { tokens: MEMORY, usage: MEMORY, leases: MEMORY, requests: MEMORY };
 }
 
 function inFolder(path: string): Places {
@@ -47,7 +48,7 @@ function inFolder(path: string): Places {
   if (isFile || folder.endsWith('.db')) {
     throw new TokenError(
       'invalid_options',
-      'open takes a folder, in which it keeps tokens.db, usage.db and leases.db, and this is a file: give its folder, or pass a handle of node:sqlite',
+      'open takes a folder, in which it keeps tokens.db, usage.db, leases.db and requests.db, and this is a file: give its folder, or pass a handle of node:sqlite',
     );
   }
   makeWithParents(folder);
@@ -55,14 +56,17 @@ function inFolder(path: string): Places {
 }
 
 function filesIn(folder: string): Places {
-  const [tokens = '', usage, leases] = ['tokens.db', 'usage.db', 'leases.db'].map((name) =>
-    join(folder, name),
-  );
-  return { tokens, usage, leases };
+  const pathOf = (part: string) => join(folder, `${part}.db`);
+  return {
+    tokens: pathOf('tokens'),
+    usage: pathOf('usage'),
+    leases: pathOf('leases'),
+    requests: pathOf('requests'),
+  };
 }
 
 /** @throws {TokenError} `invalid_options`: the part has no handle */
-export function withoutHandle(part: 'usage' | 'leases'): TokenError {
+export function withoutHandle(part: 'usage' | 'leases' | 'requests'): TokenError {
   return new TokenError(
     'invalid_options',
     `this store was opened over a handle for the tokens, and none for ${part}: open it with { tokens, ${part} }`,
