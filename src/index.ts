@@ -27,6 +27,12 @@ export type {
 export type { EngineStore } from './ports/engine-store.ts';
 export type { LeaseStore, LeaseWant, UnspentLease } from './ports/lease-store.ts';
 export { outageLog } from './ports/outage-log.ts';
+export type {
+  RequestBounds,
+  RequestKey,
+  RequestRecord,
+  RequestStore,
+} from './ports/request-store.ts';
 export {
   type CountQuery,
   type DoctorOptions,

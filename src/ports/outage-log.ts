@@ -166,6 +166,7 @@ const NAMES = {
   tokens: 'the token store',
   usage: 'the usage store',
   leases: 'the lease store',
+  requests: 'the request store',
   watch: 'the watch for changes by other processes',
 } as const;
 

@@ -7,12 +7,13 @@ import { systemClock } from '../time/clock.ts';
 import { performance } from '../time/timers.ts';
 import { storeContract } from './contract.ts';
 import { leaseContract } from './lease-contract.ts';
+import { requestContract } from './request-contract.ts';
 import { usageContract } from './usage-contract.ts';
 
 /** What {@link contractReport} checks. */
 export interface ContractOptions {
   /** The promises of one part alone. @default all */
-  readonly only?: 'tokens' | 'usage' | 'leases' | undefined;
+  readonly only?: 'tokens' | 'usage' | 'leases' | 'requests' | undefined;
 }
 
 /** Which promises a database has kept. It names no host, no user and no data, so that you can pass it on. */
@@ -40,8 +41,8 @@ export interface ContractReport {
 }
 
 /**
- * Checks all promises of a store in a {@link Scratch}: each case of `storeContract`, `usageContract` and
- * `leaseContract`, one after the other. Takes some seconds to a minute. Make the scratch with the function of
+ * Checks all promises of a store in a {@link Scratch}: each case of `storeContract`, `usageContract`,
+ * `leaseContract` and `requestContract`, one after the other. Takes some seconds to a minute. Make the scratch with the function of
  * that name of an engine, or by hand for a store of your own, and drop it afterwards.
  *
  * @throws {TokenError} as `open` of the scratch does, if no store can be opened
@@ -111,6 +112,7 @@ const CASES = {
   tokens: casesOf(storeContract, '', (store) => store),
   usage: casesOf(usageContract, 'usage: ', ({ usage }) => usage),
   leases: casesOf(leaseContract, 'leases: ', ({ leases }) => leases),
+  requests: casesOf(requestContract, 'requests: ', ({ requests }) => requests),
 } as const;
 
 /** Says why a case failed, in words of our own: other errors quote what a driver or a server said. */

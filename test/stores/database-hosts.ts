@@ -77,7 +77,7 @@ export const SQL_ENGINES: readonly SqlEngine[] = [
   },
 ];
 
-export const PARTS = ['tokens', 'usage', 'leases'] as const;
+export const PARTS = ['tokens', 'usage', 'leases', 'requests'] as const;
 
 /** The beginning of the names of tables that are dropped at the end of the test. */
 export function newTables(host: DatabaseHost): string {

@@ -169,7 +169,7 @@ const SETTINGS = {
     group: 'storage',
     flag: '--tables NAME',
     variable: 'TOKENWRIGHT_TABLES',
-    help: 'what the names of the tables begin with: NAME_tokens, NAME_usage and NAME_leases; for Redis, the key prefix',
+    help: 'what the names of the tables begin with: NAME_tokens, NAME_usage, NAME_leases and NAME_requests; for Redis, the key prefix',
   },
   usage: {
     group: 'storage',

@@ -171,7 +171,10 @@ export class Session {
     const send: SendStatement = (connection, callback) =>
       this.#check(connection, execution, (error) => {
         if (error) return callback(error, undefined);
-        this.#inTransaction(connection, work).then(() => callback(undefined, undefined), callback);
+        this.#inTransaction(connection, work).then(
+          () => callback(undefined, undefined),
+          (failure) => callback(failure, undefined),
+        );
       });
     await this.#retried(send, execution);
   }

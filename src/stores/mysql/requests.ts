@@ -73,7 +73,7 @@ function statementsFor({ quoted }: Table) {
     lock: `INSERT INTO ${quoted} (id, user_code, root, version, expires_at, body)
       VALUES ('', '', '', 1, 0, '') ON DUPLICATE KEY UPDATE version = version + 1`,
     // Locks what it reads: TiDB would count what there was when the transaction began.
-    held: `SELECT ${countOf('id = ? OR user_code = ? FOR UPDATE)')},
+    held: `SELECT ${countOf('id = ? FOR UPDATE)')} + ${countOf('user_code = ? FOR UPDATE)')},
       ${countOf('expires_at > ? FOR UPDATE)')},
       ${countOf('root = ? AND expires_at > ? FOR UPDATE)')}`,
     insert: `INSERT INTO ${quoted} (id, user_code, root, version, expires_at, body)

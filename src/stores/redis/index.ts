@@ -2,6 +2,7 @@ import { invalidOptions, TokenError } from '../../errors.ts';
 import { notify } from '../../events.ts';
 import type { EngineStore, Scratch } from '../../ports/engine-store.ts';
 import type { LeaseStore } from '../../ports/lease-store.ts';
+import type { RequestStore } from '../../ports/request-store.ts';
 import type {
   CountQuery,
   DoctorOptions,
@@ -28,6 +29,7 @@ import { RedisLeaseStore } from './leases.ts';
 import { TokenReader } from './reader.ts';
 import { RecentWrites } from './recent-writes.ts';
 import { ReplicatedWrites } from './replicated-writes.ts';
+import { RedisRequestStore } from './requests.ts';
 import { scratchKeys } from './scratch.ts';
 import { numbersIn, runScript, type ScriptCall, type WriteCall } from './scripts.ts';
 import { RedisUsageStore } from './usage.ts';
@@ -53,7 +55,7 @@ export interface RedisStoreOptions {
    */
   readonly keyPrefix?: string | undefined;
   /**
-   * How many replicas must have a write or a lease before its promise resolves, from 0 to 10. A failover
+   * How many replicas must have a write, a lease or a request before its promise resolves, from 0 to 10. A failover
    * loses those that had not reached the replica that takes over. With 1 or more, writes use
    * connections of their own. Counts of usage wait for none. @default 1 for a cluster, 0 for a lone server
    */
@@ -95,8 +97,8 @@ export type RedisStoreEvent =
     };
 
 /**
- * Stores tokens, how they are used, and the leases of limited ones in Redis or Redis Cluster, version 6.2
- * or later: for very high read rates.
+ * Stores tokens, how they are used, the leases of limited ones and requests for tokens in Redis or Redis
+ * Cluster, version 6.2 or later: for very high read rates.
  *
  * Pass a client of ioredis or node-redis, connected or connecting. It is yours: closing the store
  * leaves it open. Each write of one token is one script, so it happens whole or not at all.
@@ -125,6 +127,8 @@ export type RedisStoreEvent =
  * so that `purge` has nothing to do. Set `maxmemory-policy` to `noeviction`: with evicted counts, limits may
  * be exceeded, and used scopes look unused.
  *
+ * `requests` are all in one slot of a cluster, and have no expiry: `purge` removes them.
+ *
  * By default the drivers notice a dead connection late, and are slow to reconnect. {@link RedisClient} has
  * the options with which the store is back as soon as the server is.
  *
@@ -140,6 +144,8 @@ export class RedisTokenStore implements EngineStore {
   readonly usage: Required<UsageStore>;
   /** The uses taken of limited tokens, under the same key prefix. */
   readonly leases: LeaseStore;
+  /** Requests for tokens, under the same key prefix. */
+  readonly requests: RequestStore;
   readonly #driver: Driver;
   readonly #keys: KeySpace;
   readonly #calls: WriteCalls;
@@ -174,6 +180,9 @@ export class RedisTokenStore implements EngineStore {
     if (replicas > 0) this.#replicated = new ReplicatedWrites(driver, replication);
     this.usage = new RedisUsageStore(driver, this.#keys);
     this.leases = new RedisLeaseStore(driver, this.#keys, replication);
+    this.requests = new RedisRequestStore(driver, this.#keys, replication, (count) =>
+      this.#unconfirmed(count),
+    );
     this.#recent = new RecentWrites(
       async (call) => {
         const [changed, repeated] = numbersIn(await runScript(driver, call));
@@ -354,7 +363,7 @@ export class RedisTokenStore implements EngineStore {
     this.#recent.close();
     this.#reader.close();
     this.#replicated?.close();
-    await Promise.all([this.usage.close(), this.leases.close?.()]);
+    await Promise.all([this.usage.close(), this.leases.close?.(), this.requests.close?.()]);
   }
 
   async #write(call: WriteCall): Promise<BatchOutcome> {
@@ -372,14 +381,16 @@ export class RedisTokenStore implements EngineStore {
     if (outcomes.some(({ malformed }) => malformed > 0)) throw corruptRecord();
     const changes = outcomes.filter(({ changed }) => changed > 0);
     const confirmations = Math.min(this.#replicas, ...changes.map((one) => one.confirmations));
-    if (confirmations < this.#replicas) {
-      this.#emit({ type: 'durability_unconfirmed', confirmations, needed: this.#replicas });
-      throw new TokenError(
-        'durability_unconfirmed',
-        'the change is made, but too few replicas have confirmed it: a failover may undo it',
-      );
-    }
+    if (confirmations < this.#replicas) throw this.#unconfirmed(confirmations);
     return changes.reduce((sum, { changed }) => sum + changed, 0);
+  }
+
+  #unconfirmed(confirmations: number): TokenError {
+    this.#emit({ type: 'durability_unconfirmed', confirmations, needed: this.#replicas });
+    return new TokenError(
+      'durability_unconfirmed',
+      'the change is made, but too few replicas have confirmed it: a failover may undo it',
+    );
   }
 
   #emit(event: RedisStoreEvent): void {

@@ -20,9 +20,13 @@ import type { ListedState, TokenId, TokenRecord } from '../../token/record.ts';
  *   {tag}:lease:<n>:<key>    what was granted of a limit in window n; its shard follows from <key>
  *
  * An account has its lists in each shard; a page merges the tops of all of them. A lone server has the same
- * keys, but there one command reaches all shards. One key, in the first shard, does not belong to a token:
+ * keys, but there one command reaches all shards. These keys, in the first shard, do not belong to a token:
  *
  *   {tag}:usage-start        the time from which usage is counted
+ *   {tag}:requests           requests for tokens, by their ids
+ *   {tag}:request-codes      their ids, by their user codes
+ *   {tag}:request-ends       their ids, by the time at which they end
+ *   {tag}:request-roots      an entry for each, which begins with its root and its end
  */
 
 /** A record of a later layout begins with a larger number, one of a development version with none. */
@@ -137,6 +141,15 @@ export class KeySpace {
 
   usageStart(): string {
     return `${this.#prefixes.get(SHARDS[0] as Shard)}usage-start`;
+  }
+
+  /** The keys of all requests, in the order that their scripts expect, and their slot. */
+  requests(): { readonly names: readonly string[]; readonly slot: number } {
+    const [shard] = SHARDS as readonly [Shard];
+    const prefix = this.#prefixes.get(shard);
+    const kinds = ['requests', 'request-codes', 'request-ends', 'request-roots'];
+    const names = kinds.map((kind) => `${prefix}${kind}`);
+    return { names, slot: this.#isLone ? 0 : shard.slot };
   }
 
   /** The lists that have a derived token by its parent and by its root. */

@@ -96,7 +96,7 @@ const ALLOW_FULL = `redis.call('ZREM', KEYS[2], '')`;
  * a primary takes a write, even one that changes nothing. If a primary refuses it for want of disk
  * space or of replicas, it may still be read.
  */
-const primaryOnly = (write: string) => `
+export const primaryOnly = (write: string) => `
 local refusal = redis.pcall(${write})
 refusal = type(refusal) == 'table' and refusal.err
 if refusal and not (string.find(refusal, 'MISCONF', 1, true)
@@ -119,7 +119,7 @@ end
 `;
 
 /** A time as it is in entries. */
-const SORTABLE = `
+export const SORTABLE = `
 local function sortable(ms)
   if ms < 0 then return string.format('0%0${TIME_LENGTH - 1}.0f', ms - (${EARLIEST})) end
   return string.format('1%0${TIME_LENGTH - 1}.0f', ms)

@@ -44,7 +44,7 @@ export function reasonOfConnection(error: unknown): StoreReason | undefined {
 }
 
 /** By a pool, an object of the request whose connections it holds. Another request must not touch it. */
-const REQUESTS = new WeakMap<object, AbortSignal>();
+const REQUEST_OF = new WeakMap<object, AbortSignal>();
 
 /**
  * Whether a pool holds connections of another request, on Cloudflare Workers. They do not fail there: they hang.
@@ -54,11 +54,11 @@ export function isOfOtherRequest(pool: { readonly idleCount: number }): boolean 
   // Node 20 has no `navigator`.
   if (globalThis.navigator?.userAgent !== 'Cloudflare-Workers') return false;
   try {
-    REQUESTS.get(pool)?.throwIfAborted();
+    REQUEST_OF.get(pool)?.throwIfAborted();
   } catch (error) {
     if (pool.idleCount > 0) return reasonOfConnection(error) === 'foreign_request';
   }
-  REQUESTS.set(pool, new AbortController().signal);
+  REQUEST_OF.set(pool, new AbortController().signal);
   return false;
 }
 

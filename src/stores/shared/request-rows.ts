@@ -102,9 +102,9 @@ export interface HeldRequests {
 export function boundsOf({ root }: RequestRow, { maxPending, maxOfRoot }: RequestBounds) {
   const half = { quota: 'maxPending', max: Math.floor(maxPending / 2) } as const;
   return {
-    live: { quota: 'maxPending', max: maxPending },
-    alike: root === '' ? half : { quota: 'maxOfRoot', max: maxOfRoot },
-  } as const;
+    live: { quota: 'maxPending', max: maxPending } as const,
+    alike: root === '' ? half : ({ quota: 'maxOfRoot', max: maxOfRoot } as const),
+  };
 }
 
 /** Why another request is refused; undefined if it is not. */

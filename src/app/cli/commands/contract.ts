@@ -13,7 +13,7 @@ import { command, type Outcome } from '../command.ts';
 import { type Progress, progressOn } from '../progress.ts';
 import { STORE_FLAGS } from './store-flags.ts';
 
-const PART = choice('tokens', 'usage', 'leases');
+const PART = choice('tokens', 'usage', 'leases', 'requests');
 type Part = ReturnType<typeof PART.read>;
 
 /** Proves a database. */
@@ -77,6 +77,7 @@ async function prove(
     tokens: contracts.storeContract.length,
     usage: contracts.usageContract.length,
     leases: contracts.leaseContract.length,
+    requests: contracts.requestContract.length,
   };
   const all = Object.values(lengths).reduce((sum, length) => sum + length);
   const { scratch, close } = await target.scratch();

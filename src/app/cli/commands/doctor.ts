@@ -30,8 +30,9 @@ import { STORE_FAULT, STORE_FLAGS } from './store-flags.ts';
 export const DOCTOR = command({
   name: 'store doctor',
   summary: 'finds settings and damage that put tokens at risk',
-  about: `It examines the store that serve would use with the same flags and variables, the table or file that
-counts the uses of limited tokens, and the one that records all uses, but not with TOKENWRIGHT_USAGE=off. It
+  about: `It examines the store that serve would use with the same flags and variables, the tables or files that
+count the uses of limited tokens and hold requests for tokens, and the one that records all uses, but not with
+TOKENWRIGHT_USAGE=off. It
 changes no token and no setting.`,
   flags: {
     ...STORE_FLAGS,
@@ -85,10 +86,12 @@ async function examine(
   const isCounted = !isMissing && settings.usage !== 'off';
   const counts = isCounted ? await usageFindings(opened, all) : undefined;
   const isReadable = counts?.since !== undefined;
-  const limits = isMissing ? [] : all.filter(({ part }) => part === 'leases');
+  const others = isMissing
+    ? []
+    : all.filter(({ part }) => part === 'leases' || part === 'requests');
   // These reads may fail because of a table that was already found to be unreadable.
   const gone = full && isReadable ? await goneFindings(store.usage, store).catch(() => []) : [];
-  const parts = [...limits, ...(counts?.findings ?? [])].map((each) => withCure(each, opened));
+  const parts = [...others, ...(counts?.findings ?? [])].map((each) => withCure(each, opened));
   return {
     findings: [...found, ...parts, ...gone],
     countedSince: counts?.since,
@@ -150,9 +153,13 @@ const CURES = {
     file: 'Stop the service and restore the file; without it, counts begin again',
     table: undefined,
   },
+  requests: {
+    file: 'Stop the service and move the file away; requests that were open are lost',
+    table: undefined,
+  },
 };
 
-/** Names the place of counts that cannot be used, and says what to do. */
+/** Names the place of a part that cannot be used, and says what to do. */
 function withCure(finding: StoreFinding, opened: OpenStore): StoreFinding {
   const { code, message, part } = finding;
   if (part === undefined || !code.endsWith('_unusable')) return finding;

@@ -41,8 +41,8 @@ export const MOVE_COMMANDS: readonly Command[] = [
     name: 'store backup',
     operands: ['FOLDER'],
     summary: 'copies the SQLite files, while the service runs',
-    about: `It makes the folder, with copies of tokens.db, usage.db and leases.db: the tokens, the counts of
-their uses, and those of limited tokens. Each is as it was at one instant, is checked, on disk, and for its owner
+    about: `It makes the folder, with copies of tokens.db, usage.db, leases.db and requests.db: the tokens, the counts
+of their uses, those of limited tokens, and requests for tokens. Each is as it was at one instant, is checked, on disk, and for its owner
 only. It never replaces anything. To restore it, stop the service, remove these files and those that begin with
 their names, and put the copies in their place.
 
@@ -77,7 +77,8 @@ table in the target is made if it is missing. If it is interrupted, run it again
 Nothing in the target is overwritten: a record that differs from the one to be copied is named, and
 stays. Only a token that the target has in an earlier version is brought up to date.
 
-The counts of uses are not copied, because a second run would count them twice.
+The counts of uses are not copied, because a second run would count them twice. Open requests for tokens are not
+copied either.
 
 Stop the service before the last run. To keep the pause short, run it once while the service runs,
 stop the service, and run it again. At the end it compares both stores.`,
@@ -221,13 +222,14 @@ function differenceOf({ missing, different }: Compared, conflicts: number): stri
 /** Copies the files of a store into a folder. The counts come last: they know all uses of the copied tokens. */
 async function backedUp(
   { file, name }: StoreTarget,
-  { usage, leases }: OpenStore,
+  { usage, leases, requests }: OpenStore,
   folder: string,
 ): Promise<Outcome> {
   const all = [
     { file, name: 'tokens.db' },
     { file: usage.file, name: 'usage.db' },
     { file: leases.file, name: 'leases.db' },
+    { file: requests.file, name: 'requests.db' },
   ] as const;
   const files = all.flatMap(({ file: path, name: kept }) =>
     path !== undefined && existsSync(path) ? [{ file: path, name: kept }] : [],

@@ -12,7 +12,7 @@ interface Place {
 }
 
 /**
- * The command of a shell that backs up the tokens of a database and all counts into a folder. It has neither user
+ * The command of a shell that backs up all tables or keys of a database into a folder. It has neither user
  * nor password.
  */
 export function backupCommand(
@@ -45,7 +45,7 @@ const COMMANDS: Readonly<Record<EngineName, (place: Place, folder: string) => st
     // Recent packages of MariaDB have no program with the name of MySQL.
     const program = scheme === 'mariadb' ? 'mariadb-dump' : 'mysqldump';
     const [base, own = database] = tables.split('.').reverse();
-    const names = ['tokens', 'usage', 'leases'].map((part) => word(`${base}_${part}`)).join(' ');
+    const names = PARTS.map((part) => word(`${base}_${part}`)).join(' ');
     const file = word(`${folder}/tokenwright.sql`);
     // Ids and digests are bytes. In hexadecimal, the file is plain text that no tool converts.
     return `${program} --single-transaction --hex-blob --result-file=${file} --host=${word(host)} --port=${port} ${word(own)} ${names}`;
@@ -56,6 +56,8 @@ const COMMANDS: Readonly<Record<EngineName, (place: Place, folder: string) => st
   redisCluster: ({ host, port = 6379 }, folder) =>
     `redis-cli --cluster backup ${word(`${host}:${port}`)} ${word(folder)}`,
 };
+
+const PARTS = ['tokens', 'usage', 'leases', 'requests'];
 
 function word(text: string): string {
   return /^[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;

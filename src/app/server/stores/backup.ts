@@ -9,7 +9,7 @@ import { draftOf, fsyncPath, notWritten, OWNER_ONLY } from '../files/private-fil
 /** A file of a store, and its name in a backup. */
 export interface BackedUp {
   readonly file: string;
-  readonly name: 'tokens.db' | 'usage.db' | 'leases.db';
+  readonly name: 'tokens.db' | 'usage.db' | 'leases.db' | 'requests.db';
 }
 
 /**

@@ -24,7 +24,7 @@ export const PATIENCE_MS = 20_000;
 export type SqlDialect = NonNullable<MigrationSqlOptions['dialect']>;
 
 interface Engine {
-  /** The SQL of the tables of tokens, usage and leases. A dialect is only of PostgreSQL. */
+  /** The SQL of all tables. A dialect is only of PostgreSQL. */
   migrationSql?(tables: string | undefined, dialect: SqlDialect | undefined): Promise<string>;
   /**
    * Loads the driver. Does not connect yet.

@@ -69,13 +69,15 @@ export interface OpenStore {
   readonly usage: Place;
   /** Where the uses of limited tokens are counted. */
   readonly leases: Place;
+  /** Where requests for tokens are. */
+  readonly requests: Place;
   /** Brings the schema up to date; absent if there is none. */
   migrate?(): Promise<void>;
   /** Closes the store and the connections. The store may be closed already. */
   close(): Promise<void>;
 }
 
-/** Where counts are. */
+/** Where a part beside the tokens is. */
 interface Place {
   /** Names it for people. */
   readonly name: string;
@@ -305,9 +307,12 @@ function fileTarget(file: string): StoreTarget {
       const { latestOf, TOKENS } = await import('../../../stores/sqlite/schema.ts');
       try {
         const store = SqliteTokenStore.openFile(file);
-        const [usage, leases] = [placeBeside(file, 'usage.db'), placeBeside(file, 'leases.db')];
-        const schema = latestOf(TOKENS);
-        return { store, schema, usage, leases, close: () => store.close() };
+        const places = {
+          usage: placeBeside(file, 'usage.db'),
+          leases: placeBeside(file, 'leases.db'),
+          requests: placeBeside(file, 'requests.db'),
+        };
+        return { store, schema: latestOf(TOKENS), ...places, close: () => store.close() };
       } catch (error) {
         if (!isTokenError(error)) throw error;
         if (!isSqlite(file)) throw inputError(`${noSqlite(file)}: give another --data or --store`);
@@ -323,7 +328,7 @@ function fileTarget(file: string): StoreTarget {
   };
 }
 
-/** A file of counts. Several files of tokens in one folder share it. */
+/** A file of a part. Several files of tokens in one folder share it. */
 function placeBeside(tokens: string, name: string): Place {
   const file = tokens === ':memory:' ? tokens : join(dirname(tokens), name);
   return { name: `SQLite in ${file}`, file };
@@ -409,7 +414,7 @@ function databaseTarget(url: string, tables: string | undefined): StoreTarget {
     },
     async open() {
       const { store, schema, migrate, close } = await connect();
-      const places = { usage: { name }, leases: { name } };
+      const places = { usage: { name }, leases: { name }, requests: { name } };
       return { store, schema, ...places, ...(migrate !== undefined && { migrate }), close };
     },
     async scratch() {
