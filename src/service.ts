@@ -642,7 +642,7 @@ export class TokenService<out Entry extends string = string> {
    * Purges in the background: every `everyMs`, with a jitter of 20 %, it removes the records that expired
    * or were revoked more than `purgeAfterDays` ago, with their usage. The first time is within
    * five minutes. It works in small batches with pauses, and several processes may do it concurrently.
-   * Once a week it also removes usage whose tokens are gone.
+   * It also removes requests for tokens that ended an hour ago, and once a week usage whose tokens are gone.
    *
    * Removes nothing while the clock of this process is more than a day ahead of all that the store knows,
    * unless the process has run for so long itself: it emits `clock_ahead` once, tries again each hour, and

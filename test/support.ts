@@ -71,15 +71,17 @@ export class RecordingStore implements EngineStore {
   declare readonly prune: TokenStore['prune'];
   readonly usage: EngineStore['usage'];
   readonly leases: EngineStore['leases'];
+  readonly requests: EngineStore['requests'];
   readonly calls: StoreCall[] = [];
   readonly inner: TokenStore;
   readonly local: boolean;
   readonly #faults = new Map<StoreMethod, (...args: never[]) => unknown>();
 
   constructor(inner: TokenStore = new MemoryTokenStore(), { local = inner.local ?? false } = {}) {
-    const { usage, leases } = new MemoryTokenStore();
+    const { usage, leases, requests } = new MemoryTokenStore();
     this.usage = usage;
     this.leases = leases;
+    this.requests = requests;
     // With the parts of the inner store, if it has them.
     Object.assign(this, withFaults(inner, this.#record));
     this.inner = inner;

@@ -396,6 +396,11 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: 'the upkeep removes them',
     },
     {
+      what: 'requests for tokens, after their end',
+      limit: '{REQUEST_KEPT_MS}',
+      beyond: 'the upkeep removes them',
+    },
+    {
       what: '`usage.flushMs`: until counts of usage are written',
       limit: '{DEFAULT_FLUSH_MS:number} ms; {MIN_FLUSH_MS} to {MAX_FLUSH_MS}',
       beyond: invalidOptions,

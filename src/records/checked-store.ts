@@ -7,6 +7,7 @@ import {
   storeUnavailable,
   TokenError,
 } from '../errors.ts';
+import type { EngineStore } from '../ports/engine-store.ts';
 import type { StoreHealth } from '../ports/store-health.ts';
 import type {
   CountQuery,
@@ -103,6 +104,21 @@ export class CheckedStore {
   /** Sets the listener for writes of this process, also failed ones: they may have gone through. */
   onWrite(listener: (changed: ChangedIds) => void): void {
     this.#onWrite = listener;
+  }
+
+  /**
+   * Removes up to `limit` requests for tokens that ended before an instant, if the store keeps any, and returns
+   * how many. Never rejects, and reports nothing: who has no requests need not have their table.
+   */
+  async purgeRequests(before: Date, limit: number): Promise<number> {
+    try {
+      const { requests }: Partial<EngineStore> = this.#store;
+      if (requests === undefined) return 0;
+      const count: unknown = await withDeadline(requests.purge(before, limit), this.deadlineMs);
+      return isCount(count) ? count : 0;
+    } catch {
+      return 0;
+    }
   }
 
   insert(record: TokenRecord): Promise<Insertion> {

@@ -23,6 +23,9 @@ export const UPKEEP_PAUSE_MS = 25;
 /** Records that the upkeep removes in one call of the store. @bound */
 export const UPKEEP_BATCH = 25;
 
+/** Milliseconds for which a request for a token is kept after its end, so that a late poll hears of it. @bound */
+export const REQUEST_KEPT_MS = 3_600_000;
+
 /** Records that `purge` removes in one call of the store. @bound */
 export const PURGE_BATCH = 1000;
 
@@ -43,7 +46,7 @@ export async function purge(parts: ServiceParts, input: PurgeInput): Promise<num
   const minAgeMs = now - before.getTime();
   const remove = (limit: number) => purgeSome(parts, { now: new Date(now), minAgeMs, limit });
   const onEnd = (count: number) => parts.events.purged(count, now);
-  await purgeCounts(parts, now, { size: PURGE_BATCH });
+  await purgeParts(parts, now, { size: PURGE_BATCH });
   return inBatches(remove, { size: PURGE_BATCH, limit, onEnd });
 }
 
@@ -112,16 +115,20 @@ export async function close({
   for (const end of ended) if (end.status === 'rejected') throw end.reason;
 }
 
-/** Removes the counts of uses that no longer matter. */
-async function purgeCounts(
-  { limits }: Pick<ServiceParts, 'limits'>,
+/** Removes the counts of uses, and the requests for tokens, that no longer matter. */
+async function purgeParts(
+  { limits, store }: Pick<ServiceParts, 'limits' | 'store'>,
   now: number,
   batches: BatchOptions,
   signal?: AbortSignal,
 ): Promise<void> {
-  const remove = async (most: number) =>
-    signal?.aborted === true ? 0 : limits.purgeSome(now, most);
-  await inBatches(remove, batches);
+  const before = new Date(now - REQUEST_KEPT_MS);
+  for (const purgeSome of [
+    (most: number) => limits.purgeSome(now, most),
+    (most: number) => store.purgeRequests(before, most),
+  ]) {
+    await inBatches(async (most) => (signal?.aborted === true ? 0 : purgeSome(most)), batches);
+  }
 }
 
 async function upkeepRound(
@@ -142,7 +149,7 @@ async function upkeepRound(
       if (count > 0) events.purged(count, now);
     },
   });
-  await purgeCounts(parts, now, batches, signal);
+  await purgeParts(parts, now, batches, signal);
   const goneOf = (ids: readonly TokenId[]) => idsGone(parts, ids);
   await view.usage?.forgetGone({ goneOf, between, signal });
 }

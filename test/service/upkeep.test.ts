@@ -11,7 +11,7 @@ import { manualClock } from '../../src/testing/index.ts';
 import type { TokenId } from '../../src/token/record.ts';
 import { UPKEEP_BATCH, UPKEEP_PAUSE_MS } from '../../src/verbs/upkeep.ts';
 import { RecordingLeases } from '../limits/support.ts';
-import { newRecord } from '../stores/support.ts';
+import { newRecord, newRequest, REQUEST_BOUNDS } from '../stores/support.ts';
 import { allOf, DatedStore, K1, refusalOf, SCOPE, setUp } from '../support.ts';
 import { passTime, turns } from '../usage/support.ts';
 
@@ -99,6 +99,47 @@ describe('upkeep', () => {
 
     expect(purge).toHaveBeenCalledTimes(1);
     expect(events).toMatchObject([{ type: 'store_trouble', store: 'leases' }]);
+    await tokens.close();
+  });
+
+  it('removes all requests that ended an hour ago, in small batches', async () => {
+    const store = new MemoryTokenStore({ clock: { now: () => new Date(8.64e15) } });
+    const { tokens, clock } = setUp({ store });
+    const now = clock.now().getTime();
+    const ends = [HOUR_MS + 1, HOUR_MS].map((ms) => new Date(now + FIRST_MS - ms));
+    for (const [kept, expiresAt] of ends.entries()) {
+      for (let seed = 0; seed < 2 * UPKEEP_BATCH; seed += 1) {
+        const request = newRequest(2 * UPKEEP_BATCH * kept + seed, { expiresAt });
+        await store.requests.insert(request, REQUEST_BOUNDS);
+      }
+    }
+    const purge = vi.spyOn(store.requests, 'purge');
+    tokens.upkeep();
+    await passTime(FIRST_MS);
+    expect(purge.mock.calls[0]).toEqual([new Date(clock.now().getTime() - HOUR_MS), UPKEEP_BATCH]);
+    for (let batch = 0; batch < 3; batch += 1) await passTime(UPKEEP_PAUSE_MS);
+
+    const left = Array.from({ length: 4 * UPKEEP_BATCH }, (_, seed) => newRequest(seed));
+    const found = await Promise.all(left.map(({ id }) => store.requests.find({ id })));
+    expect(found.map((request) => request !== undefined)).toEqual(
+      left.map((_, seed) => seed >= 2 * UPKEEP_BATCH),
+    );
+    await tokens.close();
+  });
+
+  it.each([
+    ['cannot remove requests', () => Promise.reject(new Error('no table'))],
+    ['answers with no count', async () => 'many' as never],
+  ])('goes on, and reports nothing, if the store %s', async (_, answer) => {
+    const store = new MemoryTokenStore();
+    const purge = vi.spyOn(store.requests, 'purge').mockImplementation(answer);
+    const events: TokenEvent[] = [];
+    const { tokens } = setUp({ store, onEvent: (event) => events.push(event) });
+    tokens.upkeep();
+    await passTime(FIRST_MS);
+
+    expect(purge).toHaveBeenCalledTimes(1);
+    expect(events).toEqual([]);
     await tokens.close();
   });
 

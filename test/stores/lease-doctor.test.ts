@@ -10,7 +10,7 @@ import { newTables, SQL_ENGINES } from './database-hosts.ts';
 
 const DAY_MS = 86_400_000;
 /** Not about the pool of the test. */
-const SCHEMA_CODE = /^(?:schema|usage|leases)_/;
+const SCHEMA_CODE = /^(?:schema|usage|leases|requests)_/;
 
 /** A store for leases, and statements that change its table directly. */
 interface LeaseTable {

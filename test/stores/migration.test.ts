@@ -10,13 +10,14 @@ import {
   type SqlStore,
 } from './database-hosts.ts';
 import { type Upgrade, upgrade } from './next-version.ts';
-import { CREATED, newRecord } from './support.ts';
+import { CREATED, newRecord, newRequest, REQUEST_BOUNDS } from './support.ts';
 import { VERBS } from './verbs.ts';
 
 const MARKS = {
   tokens: 'tokenwright schema',
   usage: 'tokenwright usage schema',
   leases: 'tokenwright lease schema',
+  requests: 'tokenwright request schema',
 } as const;
 
 const FAR = new Date('2100-01-01T00:00:00.000Z');
@@ -28,6 +29,7 @@ async function fill(store: SqlStore): Promise<void> {
   await store.insert(newRecord('one'));
   await store.usage.add([USE]);
   await store.leases.take([WANT]);
+  await store.requests.insert(newRequest(1), REQUEST_BOUNDS);
 }
 
 /** Reads what {@link fill} has stored, and writes to each table. */
@@ -36,11 +38,15 @@ async function expectFilled(store: SqlStore): Promise<void> {
   expect((await store.usage.read([USE.id]))[0]?.scopes).toMatchObject([{ uses: 1 }]);
   expect(await store.leases.take([{ ...WANT, want: 10 }])).toEqual([6]);
   await store.leases.giveBack([{ ...WANT, amount: 6 }]);
+  const request = await store.requests.find({ id: newRequest(1).id });
+  expect(request?.client).toBe(newRequest(1).client);
+  const version = (request?.version ?? 0) + 1;
+  expect(await store.requests.replace(newRequest(1, { version }))).toBe(true);
 }
 
 async function schemaCodes(store: SqlStore): Promise<string[]> {
   const codes = (await store.doctor()).map(({ code }) => code);
-  return codes.filter((code) => /^(?:schema|usage|leases)_/.test(code));
+  return codes.filter((code) => /^(?:schema|usage|leases|requests)_/.test(code));
 }
 
 describe.each(SQL_ENGINES)('migrate on $name', ({ name, url, host, comment }) => {

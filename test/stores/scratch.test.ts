@@ -14,6 +14,7 @@ import * as sqlite from '../../src/stores/sqlite/index.ts';
 import {
   contractReport,
   leaseContract,
+  requestContract,
   storeContract,
   usageContract,
 } from '../../src/testing/index.ts';
@@ -22,7 +23,7 @@ import { nodesOf, type StoreEngine } from './engines.ts';
 import { newRecord } from './support.ts';
 
 const servers = inject('servers');
-const ALL = storeContract.length + usageContract.length + leaseContract.length;
+const ALL = [storeContract, usageContract, leaseContract, requestContract].flat().length;
 const NAME = /^tokenwright_contract_[0-9a-f]{12}/;
 /** Long, for busy machines. */
 const deadlineMs = 20_000;

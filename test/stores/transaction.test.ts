@@ -48,7 +48,9 @@ async function onPostgres(): Promise<Host> {
   await postgres.migrate(pool, { tables });
   await pool.query(`CREATE TABLE ${own} (id integer)`);
   onTestFinished(async () => {
-    await pool.query(`DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases, ${own}`);
+    await pool.query(
+      `DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases, ${tables}_requests, ${own}`,
+    );
     await pool.end();
   });
   const store = new postgres.PostgresTokenStore(pool, { tables });
@@ -80,7 +82,9 @@ async function onMysql(kind: 'callback' | 'promise'): Promise<Host> {
   await mysqlStore.migrate(pool, { tables });
   await pool.query(`CREATE TABLE ${own} (id integer) ENGINE=InnoDB`);
   onTestFinished(async () => {
-    await pool.query(`DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases, ${own}`);
+    await pool.query(
+      `DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases, ${tables}_requests, ${own}`,
+    );
     await Promise.all([pool.end(), callbacks.promise().end()]);
   });
   const store = new mysqlStore.MysqlTokenStore(pool, { tables, pollMs: 10 });

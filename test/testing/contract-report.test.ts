@@ -8,6 +8,7 @@ import {
   contractReport,
   faults,
   leaseContract,
+  requestContract,
   type Scratch,
   storeContract,
   usageContract,
@@ -20,6 +21,8 @@ const CANARY = 'canary';
 function scratchOf(open: () => EngineStore): Scratch {
   return { engine: 'memory', driver: 'none', open: async () => open(), drop: async () => {} };
 }
+
+const ALL = [storeContract, usageContract, leaseContract, requestContract].flat().length;
 
 /** A store whose leases never fill up. */
 function withoutLimits(): EngineStore {
@@ -68,8 +71,8 @@ describe('contractReport', () => {
       runtime: `node ${process.versions.node}`,
       at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       ms: expect.any(Number),
-      of: storeContract.length + usageContract.length + leaseContract.length,
-      passed: storeContract.length + usageContract.length + leaseContract.length,
+      of: ALL,
+      passed: ALL,
       failed: [],
       findings: [],
     });
@@ -101,6 +104,7 @@ describe('contractReport', () => {
     ['tokens', storeContract],
     ['usage', usageContract],
     ['leases', leaseContract],
+    ['requests', requestContract],
   ] as const)('checks %s alone', async (only, contract) => {
     const report = await contractReport(
       scratchOf(() => new MemoryTokenStore()),

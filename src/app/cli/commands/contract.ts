@@ -50,7 +50,7 @@ docs/support.md.`,
   },
   example: {
     call: 'store contract',
-    output: 'SQLite 3.53.4 keeps all 168 promises (node:sqlite, node 24.21.0)',
+    output: 'SQLite 3.53.4 keeps all 195 promises (node:sqlite, node 24.21.0)',
   },
   async run(_, { only, ...flags }) {
     const part = readFlag(PART, 'only', only);

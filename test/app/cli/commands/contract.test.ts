@@ -1,7 +1,12 @@
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
-import { leaseContract, storeContract, usageContract } from '../../../../src/testing/index.ts';
+import {
+  leaseContract,
+  requestContract,
+  storeContract,
+  usageContract,
+} from '../../../../src/testing/index.ts';
 import { fillStore, OWN_DATABASES, onMariadb, onPostgres } from '../../../stores/contents.ts';
 import type { StoreEngine } from '../../../stores/engines.ts';
 import { exampleOf, outcomeOf, type Run, run, start } from '../support.ts';
@@ -11,8 +16,9 @@ const LENGTHS = {
   tokens: storeContract.length,
   usage: usageContract.length,
   leases: leaseContract.length,
+  requests: requestContract.length,
 };
-const ALL = LENGTHS.tokens + LENGTHS.usage + LENGTHS.leases;
+const ALL = Object.values(LENGTHS).reduce((sum, length) => sum + length);
 
 const [POSTGRES, MARIADB, REDIS, , SQLITE] = OWN_DATABASES;
 
@@ -66,7 +72,7 @@ async function added(contents: () => Promise<readonly string[]>, before: readonl
 }
 
 describe('store contract', () => {
-  it.each(['tokens', 'usage', 'leases'] as const)('checks %s alone', async (part) => {
+  it.each(['tokens', 'usage', 'leases', 'requests'] as const)('checks %s alone', async (part) => {
     const url = (await SQLITE?.open()) as string;
     const outcome = await outcomeOf([
       'store',
@@ -110,7 +116,7 @@ describe('store contract', () => {
   it('refuses an unknown part', async () => {
     const { code, stderr } = await run(['store', 'contract', '--only', 'records']);
     expect(code).toBe(2);
-    expect(stderr).toBe('tokenwright: --only must be tokens, usage or leases\n');
+    expect(stderr).toBe('tokenwright: --only must be tokens, usage, leases or requests\n');
   });
 });
 

@@ -102,7 +102,7 @@ describe('backup', () => {
     cpSync(join(data, 'keys.json'), join(backup, 'keys.json'));
     const restored = serviceOn(backup, { limits: true, usage: true });
 
-    expect(json.files).toEqual(['tokens.db', 'usage.db', 'leases.db']);
+    expect(json.files).toEqual(['tokens.db', 'usage.db', 'leases.db', 'requests.db']);
     expect(await accepted(restored, 5)).toBe(2);
     expect(await restored.usage('ada', id)).toMatchObject({ uses: expect.any(Number) });
     // Control: without the counts, all uses would be there again.
@@ -244,12 +244,12 @@ describe('backup', () => {
     [
       'mysql://ada:canary@db.internal/acme',
       undefined,
-      'mysqldump --single-transaction --hex-blob --result-file=b/tokenwright.sql --host=db.internal --port=3306 acme tokenwright_tokens tokenwright_usage tokenwright_leases',
+      'mysqldump --single-transaction --hex-blob --result-file=b/tokenwright.sql --host=db.internal --port=3306 acme tokenwright_tokens tokenwright_usage tokenwright_leases tokenwright_requests',
     ],
     [
       'mariadb://ada:canary@db.internal/acme',
       'auth.own',
-      'mariadb-dump --single-transaction --hex-blob --result-file=b/tokenwright.sql --host=db.internal --port=3306 auth own_tokens own_usage own_leases',
+      'mariadb-dump --single-transaction --hex-blob --result-file=b/tokenwright.sql --host=db.internal --port=3306 auth own_tokens own_usage own_leases own_requests',
     ],
     [
       'redis://ada:canary@db.internal',
@@ -300,7 +300,7 @@ describe('backup', () => {
 
     const [file = ''] = readdirSync(folder);
     const text = readFileSync(join(folder, file), 'latin1');
-    const expected = engine === 'redis' ? ['REDIS'] : ['_tokens', '_usage', '_leases'];
+    const expected = engine === 'redis' ? ['REDIS'] : ['_tokens', '_usage', '_leases', '_requests'];
     for (const part of expected) expect(text).toContain(part);
     if (engine !== 'mariadb') return;
 

@@ -374,7 +374,8 @@ describe('withStore', () => {
       doctor: async () => [{ code: 'schema_missing', message: 'no table' }],
     });
     const place = { name: 'a database' };
-    const opened = { store, schema: 1, usage: place, leases: place, close: async () => {} };
+    const places = { usage: place, leases: place, requests: place };
+    const opened = { store, schema: 1, ...places, close: async () => {} };
     const fake = {
       ...place,
       migrationSql: async () => undefined,
