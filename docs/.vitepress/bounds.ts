@@ -448,12 +448,23 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: '413, 400',
     },
     {
+      what: 'a form for `/oauth/token`',
+      limit:
+        '{MAX_GRANT_FORM_BYTES}, within {FORM_TIMEOUT_MS}; less if the two options above say less; {MAX_TARGETS:number} hosts in `resource` and `audience`',
+      beyond: '413, 400',
+    },
+    {
+      what: 'a token from `/oauth/token` without a `ttl`',
+      limit: '{EXCHANGED_SECONDS:number} s, and no longer than its parent and the longest lifetime',
+      beyond: 'it expires',
+    },
+    {
       what: '`sendTimeoutMs`: for the client to read on',
       limit: '{DEFAULT_SEND_TIMEOUT_MS:number} ms; 1 to {MAX_TIMEOUT_MS:number}',
       beyond: 'its connection is closed',
     },
     {
-      what: '`maxInFlight`: slots for calls in progress behind credentials; as many again for each other kind: JSON bodies, forms of `/introspect`, calls and forms of `/revoke`, and calls of each kind of caller whose credentials are being checked',
+      what: '`maxInFlight`: slots for calls in progress behind credentials; as many again for each other kind: JSON bodies, forms of `/introspect`, calls and forms of `/revoke`, calls and forms of `/oauth/token`, and calls of each kind of caller whose credentials are being checked',
       limit: '{DEFAULT_IN_FLIGHT:number}',
       beyond: overloaded,
     },

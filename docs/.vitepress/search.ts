@@ -18,6 +18,8 @@ const KEYWORDS: Readonly<Record<string, string>> = {
   '/guides/from-openapi#issue-a-token-for-one-resource': 'only one repository project',
   '/guides/limits':
     'rate limit quota throttle too many requests 429 one-time single use ip allowlist whitelist',
+  '/guides/token-exchange':
+    'oauth rfc 8693 rfc 8414 authorization server on behalf of actor act audience',
   '/guides/derive-tokens': 'delegate delegation agent ai llm mcp child',
   '/guides/rotate-values#change-your-mind': 'undo cancel rotation',
   '/guides/many-nodes': 'cluster replicas servers instances share scale',

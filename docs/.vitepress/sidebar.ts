@@ -58,6 +58,7 @@ export const sidebar: Items = [
     items: [
       item('Rotate a value without a lock-out', '/guides/rotate-values'),
       item('Derive narrower tokens', '/guides/derive-tokens'),
+      item('Exchange tokens over OAuth', '/guides/token-exchange'),
       item('Guard an MCP server', '/guides/mcp'),
       item('Limit where from and how often', '/guides/limits'),
       item('See how tokens are used', '/guides/usage'),

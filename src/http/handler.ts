@@ -381,7 +381,7 @@ function resourcesOf(
   return resources;
 }
 
-/** What turns calls on and is no option itself. */
+/** Facts that turn calls on and are not options themselves. */
 function derivedOf(options: TokenHandlerOptions) {
   return { sessions: cookiesOf(options), grants: grantTypesOf(options.oauth).length > 0 };
 }

@@ -74,6 +74,16 @@ export type GuardedRequest = Pick<Request, 'method' | 'url' | 'headers'> | Guard
 
 export type HttpErrorCode = TokenErrorCode | 'invalid_json' | 'unauthenticated' | 'insufficient_scope' | 'address_denied' | 'limit_exceeded' | 'cross_site' | 'method_not_allowed' | 'payload_too_large' | 'uri_too_long' | 'unsupported_media_type' | 'rate_limited' | 'overloaded' | 'revocation_unconfirmed' | 'usage_not_recorded' | 'internal';
 
+export interface OAuthMetadataOptions extends OAuthOptions {
+  readonly base?: string | undefined;
+  readonly introspection?: boolean | undefined;
+}
+
+export interface OAuthOptions {
+  readonly issuer: string;
+  readonly exchange?: boolean | undefined;
+}
+
 export interface ProtectedResourceOptions {
   readonly resource: string;
   readonly authorizationServers: readonly string[];
@@ -111,6 +121,7 @@ export interface TokenHandlerOptions {
   } | undefined;
   readonly revocation?: boolean | undefined;
   readonly derivation?: boolean | undefined;
+  readonly oauth?: OAuthOptions | undefined;
   readonly docs?: boolean | undefined;
   readonly maxBodyBytes?: number | undefined;
   readonly bodyTimeoutMs?: number | undefined;
@@ -147,6 +158,8 @@ export declare function koaGuard<Entry extends string, const Asked extends strin
 export declare function nestGuard<Entry extends string, const Asked extends string = never>(guard: BearerGuard<Entry>, need?: RouteNeed<AskedScope<Entry, Asked>>): NestGuard;
 
 export declare function nextGuard<Entry extends string, const Asked extends string = never>(guard: BearerGuard<Entry>, need?: RouteNeed<AskedScope<Entry, Asked>>): NextGuard;
+
+export declare function oauthMetadata(options: OAuthMetadataOptions): (request: Request) => Response | undefined;
 
 export declare function protectedResource(options: ProtectedResourceOptions): (request: Request) => Response | undefined;
 

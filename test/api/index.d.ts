@@ -382,6 +382,7 @@ export interface Token {
     readonly sub: string;
     readonly token: TokenId;
   };
+  readonly priorActors?: readonly NonNullable<Token['actor']>[];
   readonly pending?: true;
   readonly uses?: number;
   readonly lastUsedAt?: Date;

@@ -12,7 +12,7 @@ const KNOWN: Readonly<Record<Entry, number>> = {
   scope: 11_407,
   index: 67_857,
   openapi: 20_716,
-  http: 62_416,
+  http: 70_558,
   mcp: 31_639,
   console: 71_439,
   sqlite: 17_235,

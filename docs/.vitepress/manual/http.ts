@@ -90,6 +90,7 @@ async function document(): Promise<Document> {
     introspection: { authenticate: () => 'shop' },
     revocation: true,
     derivation: true,
+    oauth: { issuer: 'https://auth.example', exchange: true },
   });
   const response = await handler(new Request('http://localhost/openapi.json'));
   return (await response.json()) as Document;
@@ -160,7 +161,7 @@ function pageOf(document: Document): string {
     '',
     '## A failure',
     '',
-    'The members of every answer that is not a success. Calls under `/introspect` and `/revoke` answer with `error` and `error_description` of OAuth instead.',
+    'The members of every answer that is not a success. Calls of `/introspect`, `/revoke` and `/oauth/token` answer with `error` and `error_description` of OAuth instead.',
     '',
     memberTable(components.schemas['Failure'] ?? {}),
     '',
