@@ -346,6 +346,7 @@ declare global {
   class MyStore extends tokenwright.MemoryTokenStore {}
   const MyUsageStore: new () => tokenwright.UsageStore;
   const MyLeaseStore: new () => tokenwright.LeaseStore;
+  const MyRequestStore: new () => tokenwright.RequestStore;
   class RateLimiterMemory implements web.PointsLimiter {
     constructor(options: { readonly points: number; readonly duration: number });
     readonly points: number;

@@ -16,6 +16,7 @@ import {
 import { ScopeCatalog, type ScopeErrorCode, safeParseScope } from '../src/scope/index.ts';
 import { faults, manualClock, withFaults } from '../src/testing/index.ts';
 import { CODES, REASONS } from './codes.ts';
+import { newRequest, REQUEST_BOUNDS } from './stores/support.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const PAGE = readFileSync(join(ROOT, 'docs/errors.md'), 'utf8');
@@ -170,6 +171,14 @@ describe('the message on the page', () => {
         await tokens.patch('ada', id, { name: 'a' });
         await tokens.patch('ada', id, { name: 'b' });
         return tokens.patch('ada', id, { name: 'c' }, { ifVersion: 1 });
+      },
+    ],
+    [
+      'code_taken',
+      async () => {
+        const { requests } = new MemoryTokenStore();
+        await requests.insert(newRequest(1), REQUEST_BOUNDS);
+        await requests.insert(newRequest(2, { userCode: newRequest(1).userCode }), REQUEST_BOUNDS);
       },
     ],
     [

@@ -106,7 +106,7 @@ describe('upkeep', () => {
     const store = new MemoryTokenStore({ clock: { now: () => new Date(8.64e15) } });
     const { tokens, clock } = setUp({ store });
     const now = clock.now().getTime();
-    const ends = [HOUR_MS + 1, HOUR_MS].map((ms) => new Date(now + FIRST_MS - ms));
+    const ends = [HOUR_MS + 1, HOUR_MS].map((ms) => new Date(now - ms));
     for (const [kept, expiresAt] of ends.entries()) {
       for (let seed = 0; seed < 2 * UPKEEP_BATCH; seed += 1) {
         const request = newRequest(2 * UPKEEP_BATCH * kept + seed, { expiresAt });

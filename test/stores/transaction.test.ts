@@ -9,7 +9,7 @@ import type { TokenStore } from '../../src/ports/token-store.ts';
 import * as mysqlStore from '../../src/stores/mysql/index.ts';
 import * as postgres from '../../src/stores/postgres/index.ts';
 import { refusalOf } from '../support.ts';
-import { newRecord } from './support.ts';
+import { newRecord, newRequest, REQUEST_BOUNDS } from './support.ts';
 
 const servers = inject('servers');
 const SCOPE = 'GET:shop.example/orders';
@@ -186,7 +186,7 @@ describe.each(HOSTS)('a store in a transaction of the host on %s', (name, isMiss
     expect(await tokens.verify(old.value, need)).toMatchObject({ ok: true, token: { version: 1 } });
   });
 
-  test('keeps uses and leases of a transaction that was rolled back', async () => {
+  test('keeps uses, leases and requests of a transaction that was rolled back', async () => {
     const { store, begin } = await open();
     const transaction = await begin();
     const { id } = newRecord('one');
@@ -194,11 +194,13 @@ describe.each(HOSTS)('a store in a transaction of the host on %s', (name, isMiss
     await transaction.store.insert(newRecord('one'));
     await transaction.store.usage.add([{ id, refusals: 2 }]);
     expect(await transaction.store.leases.take([{ ...lease, want: 7 }])).toEqual([7]);
+    await transaction.store.requests.insert(newRequest(1), REQUEST_BOUNDS);
     await transaction.rollback();
 
     expect(await store.find([id])).toEqual([undefined]);
     expect(await store.usage.read([id])).toEqual([{ refusals: 2, scopes: [] }]);
     expect(await store.leases.take([{ ...lease, want: 7 }])).toEqual([3]);
+    expect(await store.requests.find({ id: newRequest(1).id })).toEqual(newRequest(1));
   });
 
   test('writes immediately if the store is used outside the transaction (the control)', async () => {

@@ -7,6 +7,7 @@ import { doctor, generateKey, TokenService } from '../../../src/index.ts';
 import { SqliteTokenStore } from '../../../src/stores/sqlite/index.ts';
 import { idOf } from '../../../src/testing/records.ts';
 import { refusalOf } from '../../support.ts';
+import { newRequest, REQUEST_BOUNDS } from '../support.ts';
 import { newFile, opened } from './handles.ts';
 
 const newFolder = () => join(dirname(newFile()), 'data');
@@ -16,16 +17,22 @@ describe('SqliteTokenStore.open', () => {
     const folder = newFolder();
     const store = opened(SqliteTokenStore.open(folder));
     const files = () =>
-      ['tokens.db', 'usage.db', 'leases.db'].map((name) => existsSync(join(folder, name)));
-    expect(files()).toEqual([true, false, false]);
+      ['tokens.db', 'usage.db', 'leases.db', 'requests.db'].map((name) =>
+        existsSync(join(folder, name)),
+      );
+    expect(files()).toEqual([true, false, false, false]);
     expect(await store.leases.purge(new Date(0), 1)).toBe(0);
+    expect(await store.requests.purge(new Date(0), 1)).toBe(0);
+    expect(await store.requests.find({ id: newRequest(1).id })).toBeUndefined();
     expect(await doctor(store)).toEqual([]);
-    expect(files()).toEqual([true, false, false]);
+    expect(files()).toEqual([true, false, false, false]);
 
     await store.usage.add([{ id: idOf('one'), refusals: 1 }]);
     await store.leases.giveBack([{ key: 'x', window: 0, amount: 1 }]);
+    expect(files()).toEqual([true, true, true, false]);
+    await store.requests.insert(newRequest(1), REQUEST_BOUNDS);
 
-    expect(files()).toEqual([true, true, true]);
+    expect(files()).toEqual([true, true, true, true]);
     expect(statSync(folder).mode & 0o777).toBe(0o700);
     expect(statSync(join(folder, 'leases.db')).mode & 0o777).toBe(0o600);
   });
@@ -75,6 +82,9 @@ describe('SqliteTokenStore.open', () => {
     const refusal = await refusalOf(() => new TokenService({ ...options, limits: true }));
     expect(refusal).toMatchObject({ code: 'invalid_options' });
     expect(refusal.message).toContain('{ tokens, leases }');
+    const requests = await refusalOf(() => store.requests);
+    expect(requests).toMatchObject({ code: 'invalid_options' });
+    expect(requests.message).toContain('{ tokens, requests }');
   });
 
   it('refuses a handle with the tokens as the one of the usage', async () => {
@@ -100,12 +110,13 @@ describe('SqliteTokenStore.open', () => {
   it('reports a file of counts that cannot be used', async () => {
     const folder = newFolder();
     const store = opened(SqliteTokenStore.open(folder));
-    for (const name of ['usage.db', 'leases.db'])
+    for (const name of ['usage.db', 'leases.db', 'requests.db'])
       writeFileSync(join(folder, name), 'x'.repeat(999));
 
     expect(await doctor(store)).toMatchObject([
       { code: 'usage_unusable', part: 'usage' },
       { code: 'leases_unusable', part: 'leases' },
+      { code: 'requests_unusable', part: 'requests' },
     ]);
   });
 });

@@ -146,15 +146,18 @@ const UNREADABLE = 'uses of tokens can be neither counted nor shown';
 
 const CURES = {
   usage: {
+    lost: COUNTS_LOST,
     file: 'Stop the service and move the file away; serve makes another one',
     table: 'tokenwright store migrate makes the table if it is missing',
   },
   leases: {
+    lost: COUNTS_LOST,
     file: 'Stop the service and restore the file; without it, counts begin again',
     table: undefined,
   },
   requests: {
-    file: 'Stop the service and move the file away; requests that were open are lost',
+    lost: 'open requests for tokens are lost without it',
+    file: 'Stop the service and move the file away; the next request makes another one',
     table: undefined,
   },
 };
@@ -165,7 +168,7 @@ function withCure(finding: StoreFinding, opened: OpenStore): StoreFinding {
   if (part === undefined || !code.endsWith('_unusable')) return finding;
   const { name, file } = opened[part];
   const [risk, ...reason] = message.split(': ');
-  const why = (file && fileReason(file, COUNTS_LOST)) ?? reason.join(': ');
+  const why = (file && fileReason(file, CURES[part].lost)) ?? reason.join(': ');
   const cure = CURES[part][file === undefined ? 'table' : 'file'];
   return { code, message: `${risk}: ${name}: ${why}${cure === undefined ? '' : `. ${cure}`}` };
 }

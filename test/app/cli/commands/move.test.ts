@@ -20,6 +20,7 @@ import { SqliteTokenStore } from '../../../../src/stores/sqlite/index.ts';
 import { faults, withFaults } from '../../../../src/testing/index.ts';
 import { fullRecord, LONG_AGO, later, newRecord, range } from '../../../../src/testing/records.ts';
 import type { TokenRecord } from '../../../../src/token/record.ts';
+import { newRequest, REQUEST_BOUNDS } from '../../../stores/support.ts';
 import { engines, newStore, runSql } from '../../server/databases.ts';
 import {
   ACCOUNT,
@@ -96,6 +97,9 @@ describe('backup', () => {
     };
     expect(await accepted(limited, 3)).toBe(3);
     await limited.close();
+    const store = SqliteTokenStore.open(data);
+    await store.requests.insert(newRequest(1), REQUEST_BOUNDS);
+    await store.close();
     const backup = join(folder, 'b');
 
     const { json } = await outcomeOf(['store', 'backup', backup, '--data', data]);
@@ -104,6 +108,9 @@ describe('backup', () => {
 
     expect(json.files).toEqual(['tokens.db', 'usage.db', 'leases.db', 'requests.db']);
     expect(await accepted(restored, 5)).toBe(2);
+    const copied = SqliteTokenStore.open(backup);
+    expect(await copied.requests.find({ id: newRequest(1).id })).toEqual(newRequest(1));
+    await copied.close();
     expect(await restored.usage('ada', id)).toMatchObject({ uses: expect.any(Number) });
     // Control: without the counts, all uses would be there again.
     const without = newFolder();

@@ -213,6 +213,39 @@ describe('migrate of an SQLite file', () => {
 });
 
 describe('doctor', () => {
+  it.each(sqlEngines)('reports a damaged or missing table of requests in %s', async (engine) => {
+    const { tables, flags } = newStore(engine);
+    await run(['store', 'migrate', ...flags]);
+    const table = `${tables}_requests`;
+    await runSql(
+      engine,
+      `DROP INDEX ${engine === 'postgres' ? `${table}_by_end` : `by_end ON ${table}`}`,
+    );
+
+    const listed = await run(['store', 'doctor', ...flags, '--json']);
+    expect(JSON.parse(listed.stdout).findings).toMatchObject([{ code: 'requests_differ' }]);
+    await runSql(engine, `DROP TABLE ${table}`);
+    const found = await run(['store', 'doctor', ...flags]);
+    expect(found.code).toBe(3);
+    expect(found.stdout).toMatch(/^requests_missing {2}requests for tokens can be neither made/);
+    await run(['store', 'migrate', ...flags]);
+    expect(await run(['store', 'doctor', ...flags])).toMatchObject({ code: 0, stdout: '' });
+  });
+
+  it('examines the file of requests if it exists, and creates none', async () => {
+    const data = newFolder();
+    const file = join(data, 'requests.db');
+    await run(['store', 'migrate', '--data', data]);
+    expect(await run(['store', 'doctor', '--data', data])).toMatchObject({ code: 0, stdout: '' });
+    expect(existsSync(file)).toBe(false);
+    writeFileSync(file, 'no database '.repeat(1000));
+
+    const found = await run(['store', 'doctor', '--data', data]);
+
+    expect(found.code).toBe(3);
+    expect(found.stdout).toMatch(/^requests_unusable {2}requests for tokens can be neither made/);
+  });
+
   it.each(sqlEngines)('reports a damaged or missing lease table in %s', async (engine) => {
     const { tables, flags } = newStore(engine);
     await run(['store', 'migrate', ...flags]);
