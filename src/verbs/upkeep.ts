@@ -23,7 +23,7 @@ export const UPKEEP_PAUSE_MS = 25;
 /** Records that the upkeep removes in one call of the store. @bound */
 export const UPKEEP_BATCH = 25;
 
-/** Milliseconds for which a request for a token is kept after its end, so that a late poll hears of it. @bound */
+/** Milliseconds for which a request for a token is kept after its end, so that a late poll learns that it has expired. @bound */
 export const REQUEST_KEPT_MS = 3_600_000;
 
 /** Records that `purge` removes in one call of the store. @bound */

@@ -71,6 +71,7 @@ export declare const ENGLISH_TEXTS: {
       limit_exceeded: Phrase<"message">;
       internal: Phrase<"message">;
       id_taken: Phrase<"message">;
+      code_taken: Phrase<"message">;
       catalog_empty: Phrase<"message">;
       store_unavailable: Phrase<"message">;
       store_corrupt: Phrase<"message">;

@@ -38,6 +38,7 @@ export interface DoctorOptions {
 export interface EngineStore extends TokenStore {
   readonly usage: UsageStore;
   readonly leases: LeaseStore;
+  readonly requests: RequestStore;
 }
 
 export interface Explanation {
@@ -169,6 +170,7 @@ export declare class MemoryTokenStore implements EngineStore {
   readonly local = true;
   readonly usage: EngineStore['usage'];
   readonly leases: EngineStore['leases'];
+  readonly requests: EngineStore['requests'];
   constructor({ clock }?: {
     readonly clock?: Clock | undefined;
   });
@@ -266,6 +268,48 @@ export interface RefusedRow {
   readonly message: string;
 }
 
+export interface RequestBounds {
+  readonly maxPending: number;
+  readonly maxOfRoot: number;
+  readonly liveAt: Date;
+}
+
+export type RequestKey = {
+  readonly id: string;
+} | {
+  readonly userCode: string;
+};
+
+export interface RequestRecord {
+  readonly id: string;
+  readonly userCode: string;
+  readonly digest: Uint8Array;
+  readonly version: number;
+  readonly state: (typeof REQUEST_STATES)[number];
+  readonly client: string;
+  readonly address?: string | undefined;
+  readonly scopes: readonly string[];
+  readonly purpose?: string | undefined;
+  readonly ttlSeconds: number;
+  readonly account?: string | undefined;
+  readonly by?: string | undefined;
+  readonly elevates?: readonly {
+    readonly id: TokenId;
+    readonly version: number;
+  }[] | undefined;
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+}
+
+export interface RequestStore {
+  insert(record: RequestRecord, bounds: RequestBounds): Promise<void>;
+  find(key: RequestKey): Promise<RequestRecord | undefined>;
+  replace(next: RequestRecord): Promise<boolean>;
+  purge(before: Date, limit: number): Promise<number>;
+  doctor?(options?: DoctorOptions): Promise<StoreFinding[]>;
+  close?(): Promise<void>;
+}
+
 export interface ResealReport {
   readonly records: number;
   readonly resealed: number;
@@ -356,7 +400,7 @@ export interface ServiceStats {
 export interface StoreFinding {
   readonly code: string;
   readonly message: string;
-  readonly part?: 'usage' | 'leases';
+  readonly part?: 'usage' | 'leases' | 'requests';
 }
 
 export type StoreReason = 'unreachable' | 'timeout' | 'busy' | 'schema_missing' | 'schema_older' | 'schema_newer' | 'forbidden' | 'credentials' | 'tls' | 'no_database' | 'pooler' | 'prepared_full' | 'encoding' | 'full' | 'standby' | 'file_replaced' | 'not_opened' | 'closed' | 'transaction_failed' | 'unsupported' | 'foreign_request' | 'unknown';
@@ -409,7 +453,7 @@ export declare class TokenError extends Error {
   get docsUrl(): string;
 }
 
-export type TokenErrorCode = 'invalid_scope' | 'scopes_required' | 'scope_unmatched' | 'too_many_scopes' | 'quota_exceeded' | 'catalog_empty' | 'invalid_ttl' | 'invalid_expire' | 'invalid_limits' | 'invalid_request' | 'invalid_options' | 'invalid_token' | 'not_found' | 'token_expired' | 'version_conflict' | 'id_taken' | 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
+export type TokenErrorCode = 'invalid_scope' | 'scopes_required' | 'scope_unmatched' | 'too_many_scopes' | 'quota_exceeded' | 'catalog_empty' | 'invalid_ttl' | 'invalid_expire' | 'invalid_limits' | 'invalid_request' | 'invalid_options' | 'invalid_token' | 'not_found' | 'token_expired' | 'version_conflict' | 'id_taken' | 'code_taken' | 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
 
 export type TokenEvent = (TokenScopedEvent & {
   readonly type: 'modified' | 'suspended' | 'resumed' | 'activated' | 'revoked' | 'reused';
@@ -814,6 +858,13 @@ interface QuotaOptions {
   readonly scopesPerToken?: number | undefined;
 }
 
+declare const REQUEST_STATES: readonly [
+  "pending",
+  "approved",
+  "redeemed",
+  "denied"
+];
+
 interface RefusalDelta {
   readonly id: TokenId;
   readonly refusals: number;
@@ -845,7 +896,7 @@ interface ServiceOptions<Entry extends string> {
   readonly onEvent?: ((event: TokenEvent) => void) | undefined;
 }
 
-type StorePart = 'usage' | 'leases' | 'watch';
+type StorePart = 'usage' | 'leases' | 'requests' | 'watch';
 
 interface TokenScopedEvent extends BaseEvent {
   readonly id: TokenId;

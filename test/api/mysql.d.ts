@@ -1,6 +1,6 @@
 // What tokenwright/mysql declares, as published. Written by: npm run api
 
-import type { CountQuery, EngineStore, LeaseStore, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenId, TokenRecord, Unsubscribe, UsageStore } from 'tokenwright';
+import type { CountQuery, EngineStore, LeaseStore, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, RequestStore, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenId, TokenRecord, Unsubscribe, UsageStore } from 'tokenwright';
 import type { Scratch } from 'tokenwright/testing';
 
 export interface MigrationOptions {
@@ -23,6 +23,7 @@ export declare class MysqlTokenStore implements EngineStore {
   #private;
   readonly usage: UsageStore;
   readonly leases: LeaseStore;
+  readonly requests: RequestStore;
   constructor(pool: MysqlPool | MysqlPromisePool, options?: MysqlStoreOptions);
   in(connection: MysqlTransactionConnection | MysqlPromiseConnection): EngineStore;
   insert(record: TokenRecord): Promise<void>;

@@ -1,6 +1,6 @@
 // What tokenwright/postgres declares, as published. Written by: npm run api
 
-import type { CountQuery, EngineStore, LeaseStore, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenError, TokenId, TokenRecord, Unsubscribe, UsageStore } from 'tokenwright';
+import type { CountQuery, EngineStore, LeaseStore, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, RequestStore, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenError, TokenId, TokenRecord, Unsubscribe, UsageStore } from 'tokenwright';
 import type { Scratch } from 'tokenwright/testing';
 
 export interface MigrationOptions {
@@ -28,6 +28,7 @@ export declare class PostgresTokenStore implements EngineStore {
   #private;
   readonly usage: UsageStore;
   readonly leases: LeaseStore;
+  readonly requests: RequestStore;
   constructor(pool: PostgresPool, options?: PostgresStoreOptions);
   in(connection: PostgresConnection): EngineStore;
   insert(record: TokenRecord): Promise<void>;

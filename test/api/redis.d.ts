@@ -1,6 +1,6 @@
 // What tokenwright/redis declares, as published. Written by: npm run api
 
-import type { CountQuery, DoctorOptions, EngineStore, LeaseStore, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenError, TokenId, TokenRecord, Unsubscribe, UsageStore } from 'tokenwright';
+import type { CountQuery, DoctorOptions, EngineStore, LeaseStore, PageQuery, PruneQuery, PurgeQuery, PurgedRecords, RequestStore, ScanQuery, ScannedRecords, StoreFinding, TokenCounts, TokenError, TokenId, TokenRecord, Unsubscribe, UsageStore } from 'tokenwright';
 import type { Scratch } from 'tokenwright/testing';
 
 export type RedisClient = IoredisClient | IoredisCluster | NodeRedisClient | NodeRedisCluster;
@@ -26,6 +26,7 @@ export declare class RedisTokenStore implements EngineStore {
   #private;
   readonly usage: Required<UsageStore>;
   readonly leases: LeaseStore;
+  readonly requests: RequestStore;
   constructor(client: RedisClient, options?: RedisStoreOptions);
   insert(record: TokenRecord): Promise<void>;
   count(query: CountQuery): Promise<TokenCounts>;

@@ -22,9 +22,11 @@ export declare class SqliteTokenStore implements EngineStore {
     readonly tokens: SqliteHandle;
     readonly usage?: SqliteHandle | undefined;
     readonly leases?: SqliteHandle | undefined;
+    readonly requests?: SqliteHandle | undefined;
   }, options?: SqliteStoreOptions): SqliteTokenStore;
   get usage(): EngineStore['usage'];
   get leases(): EngineStore['leases'];
+  get requests(): EngineStore['requests'];
   in(handle: SqliteHandle): EngineStore;
   insert(record: TokenRecord): Promise<void>;
   count(query: CountQuery): Promise<TokenCounts>;

@@ -1,9 +1,9 @@
 // What tokenwright/testing declares, as published. Written by: npm run api
 
-import type { EngineStore, LeaseStore, StoreFinding, TokenStore, UsageStore } from 'tokenwright';
+import type { EngineStore, LeaseStore, RequestStore, StoreFinding, TokenStore, UsageStore } from 'tokenwright';
 
 export interface ContractOptions {
-  readonly only?: 'tokens' | 'usage' | 'leases' | undefined;
+  readonly only?: 'tokens' | 'usage' | 'leases' | 'requests' | undefined;
 }
 
 export interface ContractReport {
@@ -30,6 +30,11 @@ export interface LeaseContractCase {
 export interface ManualClock {
   now(): Date;
   advance(seconds: number): void;
+}
+
+export interface RequestContractCase {
+  readonly name: string;
+  run(open: () => RequestStore | Promise<RequestStore>): Promise<void>;
 }
 
 export interface Scratch {
@@ -64,6 +69,8 @@ export declare const faults: Readonly<{
 export declare const leaseContract: readonly LeaseContractCase[];
 
 export declare function manualClock(start?: Date): ManualClock;
+
+export declare const requestContract: readonly RequestContractCase[];
 
 export declare const storeContract: readonly StoreContractCase[];
 

@@ -103,6 +103,7 @@ const NEEDS_MIGRATION: ReadonlySet<string> = new Set([
   'schema_older',
   'schema_newer',
   'leases_missing',
+  'requests_missing',
   'usage_unusable',
 ]);
 

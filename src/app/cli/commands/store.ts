@@ -297,6 +297,9 @@ async function migrateFiles(
   return { text: lines.join('\n'), json: { store: target.name, changed } };
 }
 
+/** Findings about tables that are made. */
+const MISSING: ReadonlySet<string> = new Set(['schema_missing', 'requests_missing']);
+
 /** Brings all tables up to date. Returns whether there was something to do. */
 async function migrate(
   opened: OpenStore,
@@ -304,7 +307,7 @@ async function migrate(
 ): Promise<boolean> {
   const { store, migrate } = opened;
   if (migrate === undefined) return false;
-  const isMissing = (await doctor(store)).some(({ code }) => code === 'schema_missing');
+  const isMissing = (await doctor(store)).some(({ code }) => MISSING.has(code));
   // Removes nothing, and fails without the table.
   const cannotLimit = await store.leases.purge(new Date(0), 1).then(
     () => false,
