@@ -235,7 +235,9 @@ async function openPostgres(): Promise<TokenStore | undefined> {
   const tables = newTables();
   await postgres.migrate(pool, { tables });
   onTestFinished(async () => {
-    await pool.query(`DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases`);
+    await pool.query(
+      `DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases, ${tables}_requests`,
+    );
     await pool.end();
   });
   return new postgres.PostgresTokenStore(pool, { tables });
@@ -248,7 +250,9 @@ async function openMysql(): Promise<TokenStore | undefined> {
   const tables = newTables();
   await mysql.migrate(pool, { tables });
   onTestFinished(async () => {
-    await pool.promise().query(`DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases`);
+    await pool
+      .promise()
+      .query(`DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases, ${tables}_requests`);
     await pool.promise().end();
   });
   return new mysql.MysqlTokenStore(pool, { tables });

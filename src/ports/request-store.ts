@@ -52,7 +52,15 @@ export interface RequestBounds {
 }
 
 /** How a request is looked up: by its id or by the code that a person types. */
-export type RequestKey = { readonly id: string } | { readonly userCode: string };
+export type RequestKey =
+  | {
+      /** The id of the request. */
+      readonly id: string;
+    }
+  | {
+      /** The code as it is in the record. */
+      readonly userCode: string;
+    };
 
 /**
  * Stores requests for tokens, as a {@link TokenStore} stores tokens: each method is one step, the store holds

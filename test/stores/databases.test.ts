@@ -41,8 +41,8 @@ const NAMES = {
     right: ['x'.repeat(40)],
   },
   MariaDB: {
-    wrong: ['x'.repeat(58), `${'x'.repeat(65)}.acme`],
-    right: ['123', 'with-hyphen$', 'x'.repeat(57)],
+    wrong: ['x'.repeat(56), `${'x'.repeat(65)}.acme`],
+    right: ['123', 'with-hyphen$', 'x'.repeat(55)],
   },
 } as const;
 

@@ -27,7 +27,7 @@ interface Host {
 
 const newTables = () => `in_${randomBytes(6).toString('hex')}`;
 const dropped = (tables: string) =>
-  `DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases`;
+  `DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases, ${tables}_requests`;
 
 async function onPostgres(
   open: (url: string) => Orm<unknown> | Promise<Orm<unknown>>,

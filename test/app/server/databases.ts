@@ -42,9 +42,15 @@ export async function runSql(
 
 const REMOVALS: Readonly<Record<Engine, (tables: string) => Promise<void>>> = {
   postgres: (tables) =>
-    runSql('postgres', `DROP TABLE IF EXISTS ${tables}_tokens, ${tables}_usage, ${tables}_leases`),
+    runSql(
+      'postgres',
+      `DROP TABLE IF EXISTS ${tables}_tokens, ${tables}_usage, ${tables}_leases, ${tables}_requests`,
+    ),
   mariadb: (tables) =>
-    runSql('mariadb', `DROP TABLE IF EXISTS ${tables}_tokens, ${tables}_usage, ${tables}_leases`),
+    runSql(
+      'mariadb',
+      `DROP TABLE IF EXISTS ${tables}_tokens, ${tables}_usage, ${tables}_leases, ${tables}_requests`,
+    ),
   async redis(prefix) {
     const client = new Redis(servers.redis ?? '');
     await removeKeys(client, prefix);

@@ -31,7 +31,7 @@ describe.skipIf(!isInstalled('galera'))('Galera with three nodes', () => {
   const run = (pool: Pool, sql: string) => pool.promise().query(sql);
 
   async function emptied(pool: Pool): Promise<MysqlTokenStore> {
-    for (const part of ['tokens', 'usage', 'leases'])
+    for (const part of ['tokens', 'usage', 'leases', 'requests'])
       await run(pool, `DELETE FROM tokenwright_${part}`);
     return new MysqlTokenStore(pool);
   }

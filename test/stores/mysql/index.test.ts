@@ -94,7 +94,10 @@ async function run(pool: Pool, ...statements: string[]): Promise<Record<string, 
 function newTables(pool = newPool()): string {
   const tables = newName();
   cleanups.push(() =>
-    run(pool, `DROP TABLE IF EXISTS ${tables}_tokens, ${tables}_usage, ${tables}_leases`),
+    run(
+      pool,
+      `DROP TABLE IF EXISTS ${tables}_tokens, ${tables}_usage, ${tables}_leases, ${tables}_requests`,
+    ),
   );
   return tables;
 }
@@ -180,7 +183,10 @@ describe.skipIf(url === undefined)('MySQL store', () => {
       await migrate(pool, { tables });
     });
     afterAll(async () => {
-      await run(pool, `DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases`);
+      await run(
+        pool,
+        `DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases, ${tables}_requests`,
+      );
       await ended(pool);
     });
 

@@ -22,7 +22,9 @@ async function setUp(connectionLimit = CONNECTIONS) {
   const admin = newPool(2);
   await migrate(admin, { tables });
   onTestFinished(async () => {
-    await admin.promise().query(`DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases`);
+    await admin
+      .promise()
+      .query(`DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases, ${tables}_requests`);
   });
   await new MysqlTokenStore(admin, { tables }).insert(record);
   const pool = newPool(connectionLimit);

@@ -27,6 +27,7 @@ function fakePool(answer: (sql: string) => Rows | number): { pool: MysqlPool; se
 const MARKS = [
   ['_usage', 'tokenwright usage schema 1, needs 1'],
   ['_leases', 'tokenwright lease schema 1, needs 1'],
+  ['_requests', 'tokenwright request schema 1, needs 1'],
   ['_tokens', 'tokenwright schema 1, needs 1'],
 ] as const;
 /** The state of a table that is up to date. */

@@ -34,7 +34,9 @@ describe.skipIf(url === undefined)('connections that the server has ended', () =
     await store.insert(record);
     cleanups.push(async () => {
       await pool.end();
-      await admin.query(`DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases`);
+      await admin.query(
+        `DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases, ${tables}_requests`,
+      );
       await admin.end();
     });
     const endAll = async () => {

@@ -111,7 +111,7 @@ describe('migrationSql', () => {
     const sql = migrationSql({ dialect: 'yugabyte' });
     const keys = sql.match(/(?:PRIMARY KEY|ON "\w+") \(.*/g) ?? [];
 
-    expect(keys).toHaveLength(15);
+    expect(keys).toHaveLength(19);
     for (const key of keys) expect(key).toMatch(/\((?:\w+|LEAST\(.*?\)) ASC/);
     expect(sql).not.toContain('fillfactor');
     expect(migrationSql()).not.toContain(' ASC');
@@ -168,8 +168,15 @@ function serverOf({ distributed = [], ...server }: Server, onCreate: () => void 
     if (!text.includes('obj_description')) return [];
     const isMade = made.has(String(values[0]));
     made.add(String(values[0]));
-    const comment = { tokens: 'schema', usage: 'usage schema', leases: 'lease schema' };
-    const part = String(values[0]).match(/(tokens|usage|leases)/)?.[1] as keyof typeof comment;
+    const comment = {
+      tokens: 'schema',
+      usage: 'usage schema',
+      leases: 'lease schema',
+      requests: 'request schema',
+    };
+    const part = String(values[0]).match(
+      /(tokens|usage|leases|requests)/,
+    )?.[1] as keyof typeof comment;
     return [
       isMade
         ? { kind: 'r', comment: `tokenwright ${comment[part]} 1, needs 1` }
@@ -219,7 +226,7 @@ describe('migrate', () => {
     const { pool, sent } = serverOf(server);
     await migrate(pool);
 
-    expect(sent.filter((text) => text.startsWith('CREATE TABLE'))).toHaveLength(3);
+    expect(sent.filter((text) => text.startsWith('CREATE TABLE'))).toHaveLength(4);
   });
 
   it.each([
@@ -286,7 +293,9 @@ describe('a server without digests', () => {
     const tables = newName();
     await migrate(pool, { tables });
     cleanups.push(async () => {
-      await pool.query(`DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases`);
+      await pool.query(
+        `DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases, ${tables}_requests`,
+      );
       await pool.end();
     });
     await new PostgresTokenStore(pool, { tables }).insert(LISTS);

@@ -47,7 +47,9 @@ function newName(): string {
 function newTables(pool: Pool): string {
   const tables = newName();
   cleanups.push(() =>
-    pool.query(`DROP TABLE IF EXISTS ${tables}_tokens, ${tables}_usage, ${tables}_leases`),
+    pool.query(
+      `DROP TABLE IF EXISTS ${tables}_tokens, ${tables}_usage, ${tables}_leases, ${tables}_requests`,
+    ),
   );
   return tables;
 }
@@ -99,7 +101,9 @@ describe.skipIf(url === undefined)('PostgreSQL store', () => {
     const tables = newName();
     beforeAll(() => migrate(pool, { tables }));
     afterAll(async () => {
-      await pool.query(`DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases`);
+      await pool.query(
+        `DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases, ${tables}_requests`,
+      );
       await pool.end();
     });
 

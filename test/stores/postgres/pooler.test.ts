@@ -37,7 +37,9 @@ describe.skipIf(url === undefined || !isInstalled('pgbouncer'))('behind PgBounce
   });
   afterAll(async () => {
     const admin = poolOf(url as string);
-    await admin.query(`DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases`);
+    await admin.query(
+      `DROP TABLE ${tables}_tokens, ${tables}_usage, ${tables}_leases, ${tables}_requests`,
+    );
     for (const clean of cleanups.splice(0)) await clean();
     for (const pooler of started) await pooler.stop();
   });
@@ -131,6 +133,6 @@ describe.skipIf(url === undefined || !isInstalled('pgbouncer'))('behind PgBounce
     expect(await new PostgresTokenStore(pool, { tables: own, prepare: false }).find([])).toEqual(
       [],
     );
-    await pool.query(`DROP TABLE ${own}_tokens, ${own}_usage, ${own}_leases`);
+    await pool.query(`DROP TABLE ${own}_tokens, ${own}_usage, ${own}_leases, ${own}_requests`);
   });
 });

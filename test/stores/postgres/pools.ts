@@ -18,6 +18,8 @@ export async function emptied(
   options: PostgresStoreOptions = {},
 ): Promise<EngineStore> {
   const { tables = 'tokenwright' } = options;
-  await pool.query(`TRUNCATE ${tables}_tokens, ${tables}_usage, ${tables}_leases`);
+  await pool.query(
+    `TRUNCATE ${tables}_tokens, ${tables}_usage, ${tables}_leases, ${tables}_requests`,
+  );
   return new PostgresTokenStore(pool, options);
 }

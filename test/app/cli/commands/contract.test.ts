@@ -185,7 +185,7 @@ describe('store contract that cannot run', () => {
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ passed: LENGTHS.usage });
     expect(stderr).toMatch(
-      /remove by hand what is left .*: (?:tokenwright_contract_[0-9a-f]{12}_\w+,? ?){3}; /,
+      /remove by hand what is left .*: (?:tokenwright_contract_[0-9a-f]{12}_\w+,? ?){4}; /,
     );
   });
 });
