@@ -20,6 +20,9 @@ export type TokenErrorCode =
   | 'not_found'
   | 'token_expired'
   | 'version_conflict'
+  | 'request_decided'
+  | 'unauthorized_client'
+  | 'rate_limited'
   | 'id_taken'
   | 'code_taken'
   | 'store_unavailable'
@@ -43,6 +46,9 @@ export const STATUS_OF: Readonly<Record<TokenErrorCode, number>> = {
   not_found: 404,
   token_expired: 409,
   version_conflict: 412,
+  request_decided: 409,
+  unauthorized_client: 400,
+  rate_limited: 429,
   id_taken: 500,
   code_taken: 500,
   store_unavailable: 503,

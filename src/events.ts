@@ -21,7 +21,8 @@ interface TokenScopedEvent extends BaseEvent {
  * Something that happened to a token, identified by its id and never with its value, or to the store.
  *
  * - `issued`, `modified`, `rotated`, `revoked`: the change was made. `issued` has the `parent` of a token
- *   that was derived, and the `format` of one that was imported. `rotated` has `pending` if the new value
+ *   that was derived, the `format` of one that was imported, `createdBy` if somebody is known to have made it,
+ *   and the `request` that was approved. `rotated` has `pending` if the new value
  *   waits for its first use; dropping that value is `modified`.
  * - `activated`: the new value was used for the first time, and the old one has its grace period from now.
  *   Emitted once, by the process that wrote it; by none if the answer of the store was lost.
@@ -58,6 +59,10 @@ export type TokenEvent =
       readonly parent?: TokenId;
       /** The format of a value that was imported. */
       readonly format?: string;
+      /** Who made it, as the host names people. */
+      readonly createdBy?: string;
+      /** The id of the request that it was asked for with. */
+      readonly request?: string;
     })
   | (TokenScopedEvent & {
       readonly type: 'rotated';
@@ -232,12 +237,19 @@ export class Events {
   }
 
   /** Emits that a token was issued, or derived from another one. */
-  issued({ id, account, ancestors, format }: TokenRecord, now: number): void {
+  issued(
+    { id, account, ancestors, format, origin }: TokenRecord,
+    now: number,
+    request?: string,
+  ): void {
     if (!this.#isHeard('issued')) return;
     const parent = ancestors?.at(-1);
+    const createdBy = origin?.createdBy;
     const from = {
       ...(parent !== undefined && { parent }),
       ...(format !== undefined && { format }),
+      ...(createdBy !== undefined && { createdBy }),
+      ...(request !== undefined && { request }),
     };
     this.#emit({ type: 'issued', id, account, ...from, at: new Date(now) });
   }

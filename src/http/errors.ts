@@ -16,7 +16,6 @@ export type HttpErrorCode =
   | 'payload_too_large'
   | 'uri_too_long'
   | 'unsupported_media_type'
-  | 'rate_limited'
   | 'overloaded'
   | 'revocation_unconfirmed'
   | 'usage_not_recorded'
@@ -26,6 +25,7 @@ export type HttpErrorCode =
 export const STATUS: Readonly<Record<HttpErrorCode, readonly [status: number, error: number]>> = {
   invalid_json: [400, 10],
   invalid_request: [STATUS_OF.invalid_request, 20],
+  unauthorized_client: [STATUS_OF.unauthorized_client, 21],
   scopes_required: [STATUS_OF.scopes_required, 70],
   invalid_scope: [STATUS_OF.invalid_scope, 80],
   scope_unmatched: [STATUS_OF.scope_unmatched, 90],
@@ -42,12 +42,13 @@ export const STATUS: Readonly<Record<HttpErrorCode, readonly [status: number, er
   address_denied: [403, 134],
   cross_site: [403, 131],
   token_expired: [STATUS_OF.token_expired, 140],
+  request_decided: [STATUS_OF.request_decided, 141],
   method_not_allowed: [405, 150],
   version_conflict: [STATUS_OF.version_conflict, 160],
   payload_too_large: [413, 170],
   uri_too_long: [414, 171],
   unsupported_media_type: [415, 172],
-  rate_limited: [429, 180],
+  rate_limited: [STATUS_OF.rate_limited, 180],
   limit_exceeded: [429, 181],
   internal: [500, 900],
   invalid_options: [STATUS_OF.invalid_options, 900],
@@ -64,7 +65,7 @@ export const STATUS: Readonly<Record<HttpErrorCode, readonly [status: number, er
 /** The codes of the service. Some of the others come from the guard. */
 export type ServiceErrorCode = Exclude<
   HttpErrorCode,
-  'insufficient_scope' | 'invalid_options' | 'id_taken' | 'code_taken'
+  'insufficient_scope' | 'invalid_options' | 'id_taken' | 'code_taken' | 'unauthorized_client'
 >;
 
 /** The meaning of each code, for the OpenAPI document. */
@@ -89,13 +90,15 @@ export const DESCRIPTIONS: Readonly<Record<ServiceErrorCode, string>> = {
     'the Bearer token may not be used from this address, or the address of the caller is not known',
   cross_site: 'a page of another site made the call',
   token_expired: 'the token has expired and cannot be changed',
+  request_decided: 'somebody has approved or denied the request before',
   method_not_allowed: 'the address takes other methods',
   version_conflict: 'the token no longer has the version of If-Match',
   payload_too_large: 'the body is too large',
   uri_too_long: 'the address is too long',
   unsupported_media_type: 'the body has another media type, or an encoding',
   limit_exceeded: 'the Bearer token has no uses left, and a derivation is a use',
-  rate_limited: 'too many wrong credentials were presented; wait as Retry-After says',
+  rate_limited:
+    'too many wrong credentials or codes were presented, or too many requests opened; wait as Retry-After says',
   overloaded:
     'too many calls are in progress, in total, of this account or from this address, or too many passwords wait to be checked; try again as Retry-After says',
   internal: 'something went wrong in the service',

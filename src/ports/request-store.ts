@@ -29,6 +29,8 @@ export interface RequestRecord {
   readonly purpose?: string | undefined;
   /** How long the token is to live, in seconds. */
   readonly ttlSeconds: number;
+  /** The latest expiry of the token, if the value that opened the request ends by itself. */
+  readonly until?: Date | undefined;
   /** The account that it belongs to: of an elevation from the start, else since it was decided. */
   readonly account?: string | undefined;
   /** Who decided, as the host names people: 1 to 255 bytes of UTF-8. */
@@ -132,6 +134,7 @@ const MEMBERS: readonly string[] = [
   'scopes',
   'purpose',
   'ttlSeconds',
+  'until',
   'account',
   'by',
   'elevates',
@@ -157,7 +160,7 @@ export function isUserCode(value: unknown): value is string {
  */
 export function isRequestRecord(value: unknown): value is RequestRecord {
   if (!hasOnly(value, MEMBERS)) return false;
-  const { address, purpose, account, by, elevates, scopes } = value;
+  const { address, purpose, account, by, elevates, scopes, until } = value;
   return (
     isId(value['id']) &&
     isUserCode(value['userCode']) &&
@@ -171,6 +174,7 @@ export function isRequestRecord(value: unknown): value is RequestRecord {
     scopes.length <= MAX_SCOPES &&
     (purpose === undefined || isText(purpose, MAX_PURPOSE)) &&
     isPositive(value['ttlSeconds']) &&
+    (until === undefined || isTime(until)) &&
     (account === undefined || isAccount(account)) &&
     (by === undefined || isAccount(by)) &&
     (elevates === undefined || isElevation(elevates)) &&

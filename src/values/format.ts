@@ -22,10 +22,10 @@ export const CHECKSUM_START = SECRET_START + SECRET_LENGTH;
 /** Everything after the underscore. */
 export const BODY_LENGTH = CHECKSUM_START + CHECKSUM_LENGTH;
 
-/** A value in a text, from the last character of its prefix on. Masking keeps group 1. */
-export const VALUE_IN_TEXT = /([a-z0-9]_1[0-9A-Za-z]{8})[0-9A-Za-z]{49}/g;
+/** A value or a device code in a text, from the last character of its prefix on. Masking keeps group 1. */
+export const VALUE_IN_TEXT = /([a-z0-9]_(?:1[0-9A-Za-z]{8}|d[0-9A-Za-z]{6}))[0-9A-Za-z]{49}/g;
 /** The same after an underscore that is encoded. */
-export const BODY_IN_TEXT = /^(1[0-9A-Za-z]{8})[0-9A-Za-z]{49}/;
+export const BODY_IN_TEXT = /^(1[0-9A-Za-z]{8}|d[0-9A-Za-z]{6})[0-9A-Za-z]{49}/;
 /** An underscore in an address, in JSON or in HTML, and the wide one of East Asian keyboards. */
 export const ENCODED_UNDERSCORE = /(%(?:25)?5[Ff]|\\u005[Ff]|&#95;|\uFF3F)/;
 

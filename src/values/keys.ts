@@ -90,6 +90,11 @@ export class KeyRing {
     return this.#keys.get(kid);
   }
 
+  /** All keys. */
+  get all(): Iterable<Key> {
+    return this.#keys.values();
+  }
+
   /** The keys reduced to their checksum keys, which can neither reveal nor mint. */
   verifierKeys(): KeyOptions[] {
     return [...this.#keys.values()].map((key) => key.toVerifier());

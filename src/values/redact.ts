@@ -3,8 +3,8 @@ import { type ForeignFormat, partOf } from './foreign.ts';
 import { BODY_IN_TEXT, ENCODED_UNDERSCORE, VALUE_IN_TEXT } from './format.ts';
 
 /**
- * Masks everything that has the form of a token value, with any prefix, anywhere in a text. The
- * prefix, the key id and six characters of the token id stay. For log lines and error messages.
+ * Masks everything that has the form of a token value or of a device code, with any prefix, anywhere in a
+ * text. The prefix, the key id and six characters of the id stay. For log lines and error messages.
  *
  * Does not check whether the value is real. A value next to other letters or digits is masked too, and one
  * whose underscore is encoded. A truncated value, or one that is encoded otherwise, is not found. Takes linear time; returns the empty text

@@ -35,7 +35,7 @@ export interface MintedValue {
 }
 
 const drawId = customRandom(ALPHABET, ID_LENGTH, drawBytes);
-const drawSecret = customRandom(ALPHABET, SECRET_LENGTH, drawBytes);
+export const drawSecret: () => string = customRandom(ALPHABET, SECRET_LENGTH, drawBytes);
 
 const POOL_BYTES = 4096;
 const pool = /* @__PURE__ */ new Uint8Array(POOL_BYTES);
@@ -45,7 +45,7 @@ let taken = POOL_BYTES;
  * Random bytes from a pool: calling the generator for a few bytes is most of the cost of a token. Bytes
  * are wiped from the pool when they are taken, so that it never holds a secret that is in use.
  */
-function drawBytes(count: number): Uint8Array {
+export function drawBytes(count: number): Uint8Array {
   if (taken + count > POOL_BYTES) {
     crypto.randomFillSync(pool);
     taken = 0;
@@ -110,7 +110,8 @@ export class Values {
   readonly ring: KeyRing;
   /** Whether secrets are sealed into records, and values shown again. */
   readonly isRevealing: boolean;
-  readonly #prefix: string;
+  /** The prefix of all values of the service. */
+  readonly prefix: string;
   readonly #length: number;
   readonly #foreign: readonly ForeignFormat[];
   readonly #mask: (text: string) => string;
@@ -124,7 +125,7 @@ export class Values {
     this.#mask = redactor(this.#foreign);
     this.ring = ring;
     this.isRevealing = reveal === 'always';
-    this.#prefix = prefix;
+    this.prefix = prefix;
     this.#length = prefix.length + 1 + BODY_LENGTH;
   }
 
@@ -135,7 +136,7 @@ export class Values {
 
   /** Makes a value for a token; see {@link mintValue}. */
   mint(id: TokenId, account: string): MintedValue {
-    return mintValue(this.ring, this.#prefix, id, this.isRevealing ? account : undefined);
+    return mintValue(this.ring, this.prefix, id, this.isRevealing ? account : undefined);
   }
 
   /** The value of a token, if it may be shown again; see {@link revealValue}. */
@@ -149,7 +150,7 @@ export class Values {
     if (value.length !== this.#length) return this.#readForeign(value) ?? formFault(value);
     const known = this.#own.get(value);
     if (known !== undefined) return known;
-    const presented = readValue(this.ring, this.#prefix, value);
+    const presented = readValue(this.ring, this.prefix, value);
     if (typeof presented === 'string') return this.#readForeign(value) ?? presented;
     this.#own.add(value, presented);
     return presented;
@@ -168,7 +169,7 @@ export class Values {
   /** A value with our own prefix is never read by a foreign format. */
   #readForeign(value: string): PresentedValue | undefined {
     if (this.#foreign.length === 0 || value.length > MAX_FOREIGN_LENGTH) return undefined;
-    if (value.startsWith(`${this.#prefix}_`)) return undefined;
+    if (value.startsWith(`${this.prefix}_`)) return undefined;
     const known = this.#others.get(value);
     if (known !== undefined) return known;
     const presented = readForeign(this.#foreign, value);
@@ -299,7 +300,7 @@ function assemble(key: Key, prefix: string, id: TokenId, secret: string): string
 }
 
 /** Compares all six characters, even after a difference, so that the time reveals nothing. */
-function hasChecksum(key: Key, value: string, start: number): boolean {
+export function hasChecksum(key: Key, value: string, start: number): boolean {
   let rest = key.checksum(value, start);
   let difference = 0;
   for (let i = CHECKSUM_LENGTH - 1; i >= 0; i--) {
@@ -309,7 +310,7 @@ function hasChecksum(key: Key, value: string, start: number): boolean {
   return difference === 0;
 }
 
-function base62(number: number): string {
+export function base62(number: number): string {
   let rest = number;
   let text = '';
   for (let i = 0; i < CHECKSUM_LENGTH; i++) {
@@ -333,7 +334,7 @@ const ALPHANUMERIC = /* @__PURE__ */ Uint8Array.from({ length: 128 }, (_, unit) 
   ALPHABET.includes(String.fromCharCode(unit)) ? 1 : 0,
 );
 
-function isAlphanumeric(text: string, start: number): boolean {
+export function isAlphanumeric(text: string, start: number): boolean {
   for (let i = start; i < text.length; i++) {
     if (ALPHANUMERIC[text.charCodeAt(i)] !== 1) return false;
   }

@@ -71,6 +71,7 @@ const EXAMPLES: Readonly<Record<ServiceErrorCode, Example>> = {
   cross_site: ['a page of another site may not make this call'],
   token_expired: ['the token has expired; issue a new one'],
   method_not_allowed: ['this address takes GET, HEAD, POST'],
+  request_decided: ['this request was decided before'],
   version_conflict: ['the token has version 3 now; read it again', { version: 3 }],
   payload_too_large: [`the body must be at most ${DEFAULT_BODY_BYTES} bytes`],
   uri_too_long: [`the address must be at most ${MAX_ADDRESS_LENGTH} long`],

@@ -44,13 +44,14 @@ export function requestRow(record: RequestRecord): RequestRow {
 export function readRequest(cells: RequestCells): RequestRecord {
   const body = String(cells.body);
   try {
-    const { digest, createdAt, ...rest } = JSON.parse(body);
+    const { digest, createdAt, until, ...rest } = JSON.parse(body);
     const record: unknown = {
       ...rest,
       id: String(cells.id),
       userCode: String(cells.userCode),
       version: Number(cells.version),
       digest: new Uint8Array(Buffer.from(String(digest), 'base64url')),
+      ...(until !== undefined && { until: new Date(until) }),
       createdAt: new Date(createdAt),
       expiresAt: new Date(Number(cells.expiresAt)),
     };
@@ -73,6 +74,7 @@ function bodyOf(record: RequestRecord): string {
     scopes,
     purpose,
     ttlSeconds,
+    until: record.until?.getTime(),
     account,
     by,
     elevates: record.elevates?.map(({ id, version }) => ({ id, version })),
