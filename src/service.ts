@@ -105,6 +105,15 @@ export class TokenService<out Entry extends string = string> {
     );
   }
 
+  /**
+   * The parts of this service, for `TokenRequests`.
+   *
+   * @internal
+   */
+  parts(): ServiceParts {
+    return TokenService.#of(this);
+  }
+
   /** The lifetimes of tokens of this service. */
   get lifetime(): Lifetime {
     return TokenService.#of(this).rules.lifetime;

@@ -1,8 +1,9 @@
 import * as z from 'zod/mini';
 import { once } from '../inputs/once.ts';
+import { publicUrlField } from '../inputs/public-url.ts';
 import { checkOptions, fields, strict } from '../inputs/schemas.ts';
 import { kindOf } from '../text/wording.ts';
-import { publicUrlField, wellKnown } from './well-known.ts';
+import { wellKnown } from './well-known.ts';
 
 /** The options of {@link protectedResource}. */
 export interface ProtectedResourceOptions {

@@ -1,10 +1,6 @@
-import type * as z from 'zod/mini';
-import { readBy } from '../inputs/schemas.ts';
-import { kindOf } from '../text/wording.ts';
 import { HttpError } from './errors.ts';
 import { COMMON_HEADERS, fail, jsonResponse, toResponse, type WholeResponse } from './responses.ts';
 
-const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/;
 const ALLOWED = 'GET, HEAD, OPTIONS';
 
 /** Browsers that run a client of MCP read the metadata from another origin, with headers of their own. */
@@ -40,26 +36,4 @@ function answerTo(method: string, metadata: WholeResponse): WholeResponse {
       headers: { allow: ALLOWED },
     }),
   );
-}
-
-/**
- * The URL by which people and programs know a thing, as an option.
- *
- * @param example such a URL, for the message of a refusal
- */
-export function publicUrlField(name: string, example: string): z.ZodMiniType<string> {
-  const rule = `${name} must be an https URL, or one with http on this machine, in its canonical spelling and without user, query and fragment, such as "${example}"`;
-  return readBy((value, refuse) => {
-    if (typeof value === 'string' && isPublicUrl(value)) return value;
-    return refuse(typeof value === 'string' ? rule : `${rule}; got ${kindOf(value)}`);
-  });
-}
-
-/** Whether a text is such a URL, and the one that a parser would write: others could be read in two ways. */
-function isPublicUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const { protocol, hostname, username, password, search, hash, href, pathname } = new URL(text);
-  if (username + password + search + hash !== '' || /[?#]/.test(text)) return false;
-  if (protocol !== 'https:' && !(protocol === 'http:' && LOOPBACK.test(hostname))) return false;
-  return href === text || (pathname === '/' && href === `${text}/`);
 }

@@ -25,6 +25,7 @@ import type { TokenEvent } from '../events.ts';
 import type { EngineStore } from '../ports/engine-store.ts';
 import { hasMethods } from '../ports/has-methods.ts';
 import type { LeaseStore } from '../ports/lease-store.ts';
+import type { RequestStore } from '../ports/request-store.ts';
 import type { TokenStore } from '../ports/token-store.ts';
 import type { UsageStore } from '../ports/usage-store.ts';
 import { type ScopeCatalog, safeParseScope, type TypedCatalog } from '../scope/index.ts';
@@ -201,6 +202,11 @@ interface ReadOptions {
   readonly isLocal: boolean;
   /** The opposite of the store's `inTransaction`, read once. */
   readonly canWriteLater: boolean;
+  /** What the store keeps beside tokens, and where uses are counted, as far as it can. */
+  readonly beside: {
+    readonly requests: RequestStore | undefined;
+    readonly leases: LeaseStore | undefined;
+  };
   readonly keys: readonly KeyOptions[];
   readonly prefix: string;
   readonly foreign: readonly ForeignFormat[] | undefined;
@@ -227,8 +233,12 @@ export function readOptions(options: unknown): ReadOptions {
   const { store, keys, prefix, catalog, clock, reveal, lifetime, cache, quotas } = read;
   const { deadlineMs, usage, limits, onEvent } = read;
   const engine: Partial<EngineStore> = store;
+  const counted = limits && countStore('limits', limits.store, () => engine.leases, isLeaseStore);
   return {
     store,
+    beside: readOption('store', () => {
+      return { requests: engine.requests, leases: counted?.store ?? engine.leases };
+    }),
     isLocal: readOption('store', () => store.local === true),
     canWriteLater: readOption('store', () => store.inTransaction !== true),
     keys,
@@ -248,7 +258,7 @@ export function readOptions(options: unknown): ReadOptions {
       ...countStore('usage', usage.store, () => engine.usage, isUsageStore),
       flushMs: usage.flushMs ?? DEFAULT_FLUSH_MS,
     },
-    limits: limits && countStore('limits', limits.store, () => engine.leases, isLeaseStore),
+    limits: counted,
     quotas: quotasOf(quotas),
     deadlineMs: deadlineMs ?? DEFAULT_DEADLINE_MS,
     onEvent,

@@ -34,6 +34,16 @@ export function parseAddress(text: string): Address | undefined {
   return address && unmapped({ ...address, bits: 128 });
 }
 
+/**
+ * What tells callers apart by their address: an IPv4 address, or the first 64 bits of an IPv6 address, because
+ * one customer holds all of them. Any other text as it is.
+ */
+export function networkOf(text: string): string {
+  const address = parseAddress(text);
+  if (address === undefined) return text;
+  return `${address.width === 32 ? address.value : address.value >> 64n}/${address.width}`;
+}
+
 /** A zone names an interface of one machine: it says nothing about where a request comes from. */
 function parseIPv6(text: string): Address | undefined {
   if (!isIPv6(text) || text.includes('%')) return undefined;

@@ -1,4 +1,4 @@
-import { corruptRequests, isTokenError } from '../errors.ts';
+import { corruptRequest, isTokenError } from '../errors.ts';
 import { type StoreCallOptions, StoreCalls } from '../ports/calls.ts';
 import {
   isRequestRecord,
@@ -49,20 +49,18 @@ export class CheckedRequestStore {
   async find(key: RequestKey): Promise<RequestRecord | undefined> {
     const found: unknown = await this.#calls.call(() => this.#store.find(key));
     if (found === undefined) return undefined;
-    const isAsked = isRequestRecord(found) && Object.entries(key).every(([member, value]) => found[member as keyof RequestRecord] === value);
-    if (isAsked) return found;
-    throw this.#calls.failure(corruptRequests());
+    if (isRequestRecord(found) && isOf(found, key)) return found;
+    throw this.#calls.failure(corruptRequest());
   }
 
   /** @throws {TokenError} `store_unavailable`, `store_corrupt`, `durability_unconfirmed` */
   async replace(next: RequestRecord): Promise<boolean> {
     const isReplaced: unknown = await this.#calls.call(() => this.#store.replace(next));
     if (typeof isReplaced === 'boolean') return isReplaced;
-    throw this.#calls.failure(corruptRequests());
+    throw this.#calls.failure(corruptRequest());
   }
+}
 
-  /** Never rejects: the failure was emitted as an event. */
-  async purge(before: Date, limit: number): Promise<void> {
-    await this.#calls.call(() => this.#store.purge(before, limit)).catch(() => {});
-  }
+function isOf({ id, userCode }: RequestRecord, key: RequestKey): boolean {
+  return 'id' in key ? key.id === id : key.userCode === userCode;
 }

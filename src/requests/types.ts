@@ -83,6 +83,12 @@ export interface ApproveOptions extends DenyOptions {
   readonly ttlSeconds?: number | undefined;
 }
 
+/** Who polls. */
+export interface PollOptions {
+  /** What the program called itself when it opened the request. */
+  readonly client: string;
+}
+
 /** What a program learns when it polls. */
 export type PollResult =
   | {

@@ -34,6 +34,8 @@ export interface ServiceParts {
     readonly deriveInput: () => z.ZodMiniType<Read<DeriveInput>>;
     readonly importInput: () => z.ZodMiniType<Read<ImportInput>>;
   };
+  /** What the store keeps beside tokens, and where uses are counted. */
+  readonly beside: ReturnType<typeof readOptions>['beside'];
   readonly ring: KeyRing;
   /** This instant, in milliseconds since 1970. */
   readonly now: () => number;
@@ -60,7 +62,7 @@ export interface ServiceParts {
 /** The parts that a service shares with those in transactions of the host. */
 type SharedParts = Pick<
   ServiceParts,
-  'rules' | 'ring' | 'now' | 'catalogs' | 'compiled' | 'values' | 'limits'
+  'rules' | 'beside' | 'ring' | 'now' | 'catalogs' | 'compiled' | 'values' | 'limits'
 > & { readonly usage: UsageRecorder | undefined };
 
 /** The parts of one service alone, from which the others are made. */
@@ -94,6 +96,7 @@ export function partsOf(options: unknown): ServiceParts {
   });
   const shared = {
     rules: rulesOf(read),
+    beside: read.beside,
     ring,
     now,
     catalogs,
@@ -135,7 +138,7 @@ export class PartsInside {
 const NO_CACHE: CacheLimits = { maxStaleMs: 0, maxEntries: 1, maxBytes: 1 };
 
 function assembled(shared: SharedParts, own: OwnParts): ServiceParts {
-  const { rules, ring, now, catalogs, values, compiled, usage, limits } = shared;
+  const { rules, beside, ring, now, catalogs, values, compiled, usage, limits } = shared;
   const { events, store, canWriteLater, isInside } = own;
   const reader = new RecordReader(store, own.cache, new ReportedHealth(events, now, 'watch'));
   const records = new AccountRecords(store, reader, values);
@@ -155,6 +158,7 @@ function assembled(shared: SharedParts, own: OwnParts): ServiceParts {
   return {
     ...parts,
     rules,
+    beside,
     ring,
     now,
     store,

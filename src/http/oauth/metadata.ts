@@ -1,7 +1,8 @@
 import * as z from 'zod/mini';
 import { once } from '../../inputs/once.ts';
+import { publicUrlField } from '../../inputs/public-url.ts';
 import { checkOptions, flag, strict } from '../../inputs/schemas.ts';
-import { publicUrlField, wellKnown } from '../well-known.ts';
+import { wellKnown } from '../well-known.ts';
 import { grantTypesOf, type OAuthOptions } from './token-endpoint.ts';
 
 /** The options of {@link oauthMetadata}: those of the `oauth` of a token handler, and what else it offers. */
