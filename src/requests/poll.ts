@@ -32,7 +32,10 @@ export async function poll(
   if (state === 'redeemed') return UNKNOWN;
   if (state === 'denied') return { state: 'denied' };
   if (expiresAt.getTime() <= now) return { state: 'expired' };
-  if (state === 'approved') return redeem(parts, record, now);
+  if (state === 'approved') {
+    pace.forget(id);
+    return redeem(parts, record, now);
+  }
   pace.note(id, expiresAt, now);
   return (await liveRequest(parts, record, now)) === undefined ? UNKNOWN : { state: 'pending' };
 }
