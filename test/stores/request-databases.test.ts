@@ -71,6 +71,37 @@ describe.each(SQL_ENGINES)('request store of $name', ({ name, url, host: on }) =
     expect(await admin.run(`SELECT id FROM ${table} WHERE id <> ''`)).toHaveLength(2);
   });
 
+  test('rejects if its connection ends while it waits, and goes on with another one', async () => {
+    const { requests, admin, table } = await setUp();
+    await requests.insert(newRequest(1), REQUEST_BOUNDS);
+    const holding = await admin.begin();
+    await holding.run(`UPDATE ${table} SET version = 1 WHERE id = ''`);
+    const inserting = requests.insert(newRequest(2), REQUEST_BOUNDS).catch((error) => error);
+    const [ids, kill] =
+      name === 'MariaDB'
+        ? [
+            `SELECT ID AS id FROM information_schema.PROCESSLIST
+             WHERE INFO LIKE '%INTO%${table}%' AND ID <> CONNECTION_ID()`,
+            (id: unknown) => `KILL ${id}`,
+          ]
+        : [
+            `SELECT pid AS id FROM pg_stat_activity
+             WHERE query LIKE '%INTO "${table}"%' AND wait_event_type = 'Lock'`,
+            (id: unknown) => `SELECT pg_terminate_backend(${id})`,
+          ];
+    await expect.poll(async () => (await admin.run(ids)).length).toBe(1);
+    const [row] = await admin.run(ids);
+    await admin.run(kill(row?.['id']));
+
+    expect(await inserting).toMatchObject({
+      code: 'store_unavailable',
+      details: { store: 'requests' },
+    });
+    await holding.end();
+    expect(await requests.find({ id: newRequest(2).id })).toBeUndefined();
+    await requests.insert(newRequest(2), REQUEST_BOUNDS);
+  });
+
   test('makes its lock again if somebody has emptied the table', async () => {
     const { requests, admin, table } = await setUp();
     await requests.insert(newRequest(1), REQUEST_BOUNDS);

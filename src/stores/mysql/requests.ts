@@ -25,17 +25,21 @@ export class MysqlRequests implements RequestStore {
   /** A transaction: it locks, counts, and inserts. */
   async insert(record: RequestRecord, bounds: RequestBounds): Promise<void> {
     const row = requestRow(record);
-    const [id, code, root] = [row.id, row.userCode, row.root].map((text) => Buffer.from(text));
-    const liveAt = bounds.liveAt.getTime();
     const { version, expiresAt } = row;
+    const [id, code, root] = [
+      Buffer.from(row.id),
+      Buffer.from(row.userCode),
+      Buffer.from(row.root),
+    ];
+    const liveAt = bounds.liveAt.getTime();
     await this.#session.transaction(async (run) => {
       await run(this.#sql.lock, []);
-      const held = await run(this.#sql.held, [id, code, liveAt, root, liveAt] as MysqlValue[]);
+      const held = await run(this.#sql.held, [id, code, liveAt, root, liveAt]);
       const [cells = []] = held as Cells[];
       const [taken, live, alike] = cells.map(Number) as [number, number, number];
       checkBounds({ taken, live, alike }, row, bounds);
       const values = [id, code, root, version, expiresAt, Buffer.from(row.body)];
-      await run(this.#sql.insert, values as MysqlValue[]);
+      await run(this.#sql.insert, values);
     }, REQUESTS);
   }
 

@@ -69,6 +69,8 @@ export function readPool(pool: PostgresPool): PostgresPool {
 export class Session {
   readonly pool: PostgresPool;
   readonly deadlineMs: number;
+  /** Clients that have a listener for errors. */
+  readonly #heard = new WeakSet<PostgresClient>();
 
   constructor(pool: PostgresPool, deadlineMs: number) {
     this.pool = pool;
@@ -150,6 +152,9 @@ export class Session {
 
   async #attempt(work: (run: RunStatement) => Promise<void>, deadline: number): Promise<void> {
     const client = await this.checkOut();
+    // Without a listener, a connection that breaks while it is checked out ends the process.
+    if (!this.#heard.has(client)) client.on('error', () => {});
+    this.#heard.add(client);
     const run: RunStatement = async (query, values) => {
       const leftMs = Math.max(1, Math.ceil(deadline - performance.now()));
       const sending = client.query({ ...query, values, query_timeout: leftMs });
