@@ -76,6 +76,7 @@ describe('the page about HTTP', async () => {
     introspection: { authenticate: () => null },
     revocation: true,
     derivation: true,
+    oauth: { issuer: 'https://auth.example', exchange: true },
   });
   const response = await handler(new Request('http://localhost/openapi.json'));
   const { paths } = (await response.json()) as { paths: Record<string, Record<string, unknown>> };

@@ -1,7 +1,8 @@
 // A server for the HTTP benchmark, in a process of its own: a framework with one route, guarded or
 // not. Arguments: the framework and the guard. It sends its port and what to put into the
 // Authorization header, and answers each message with the CPU it has used, in microseconds, and
-// its heap, in bytes. As framework `service`, it is the token service itself.
+// its heap, in bytes. As framework `service`, it is the token service itself; with the guard `derive`, it
+// sends values to derive from.
 import { hash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
@@ -182,19 +183,21 @@ async function overFastify({ guard, check, isEmpty }: Guarding): Promise<number>
   return (app.server.address() as AddressInfo).port;
 }
 
-/** The token service itself, on SQLite, with some tokens to look at. */
-async function service(): Promise<{ port: number; values: string[] }> {
+/** The token service itself, on SQLite, with some tokens to look at: their ids, or their values to derive from. */
+async function service(shown: 'id' | 'value'): Promise<{ port: number; values: string[] }> {
   const folder = mkdtempSync(join(tmpdir(), 'tokenwright-bench-'));
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
   const store = SqliteTokenStore.open(folder);
-  const quotas = { tokensPerAccount: 1_000_000 };
+  const quotas = { tokensPerAccount: 1_000_000, derivedPerRoot: 10_000 };
   const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme', quotas });
   const values: string[] = [];
   for (let i = 0; i < COUNT; i++) {
-    values.push((await tokens.issue({ account: 'ada', scopes: SCOPES })).id);
+    values.push((await tokens.issue({ account: 'ada', scopes: SCOPES }))[shown]);
   }
   const authenticate = fixedAccounts([{ username: 'ada', password: 'correct horse' }]);
-  const server = createServer(toNodeListener(tokenHandler({ tokens, authenticate })));
+  const oauth = { issuer: 'https://auth.example', exchange: true };
+  const handler = tokenHandler({ tokens, authenticate, derivation: true, oauth });
+  const server = createServer(toNodeListener(handler));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return { port: (server.address() as AddressInfo).port, values };
 }
@@ -207,7 +210,7 @@ const FRAMEWORKS: Readonly<Record<string, (guarding: Guarding) => Promise<number
 
 const [, , framework = '', guard = ''] = process.argv;
 async function started(): Promise<{ port: number | undefined; values: readonly string[] }> {
-  if (framework === 'service') return service();
+  if (framework === 'service') return service(guard === 'derive' ? 'value' : 'id');
   const guarding = (await GUARDS[guard]?.()) as Guarding;
   return { port: await FRAMEWORKS[framework]?.(guarding), values: guarding.values };
 }

@@ -4,7 +4,7 @@
 // measured under load; 1 000 tokens with ten scopes take turns. Rounds take turns as well, and the
 // medians count, also of the ratios: each is within one round, since machines change their speed.
 // Then the token service itself is kept busy for a minute, by a mix of calls and by issues alone, with a
-// quota. The figures go to
+// quota. At last it derives tokens in two ways, by its own call and by the exchange of OAuth. The figures go to
 // .cache/bench/http.json.
 import { type ChildProcess, execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,6 +22,8 @@ const SUSTAINED_SECONDS = Number(process.env['SUSTAINED_SECONDS'] ?? 60);
 /** The last slice of the issues in a minute to the first: the line has to be flat. */
 const LEAST_RATIO = 0.95;
 const SLICE_SECONDS = 10;
+/** The CPU of an exchange to that of a derivation. */
+const MOST_OF_EXCHANGE = 1.2;
 const GUARDS = (
   process.env['GUARDS'] ?? 'none,an empty one,cached,uncached,by hand,jose,better-auth'
 ).split(',');
@@ -222,6 +224,61 @@ async function sustain(work: string): Promise<Slice[]> {
   return slices;
 }
 
+const SCOPE = 'GET:shop.example/a';
+const TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:access_token';
+
+/** Two ways to make a narrower token from a value. */
+const DERIVING: Readonly<Record<string, (value: string) => string>> = {
+  derive: (value) =>
+    requestOf(
+      'POST',
+      '/token/derive',
+      { Authorization: `Bearer ${value}`, 'Content-Type': 'application/json' },
+      JSON.stringify({ scopes: [SCOPE], ttl: 3600 }),
+    ),
+  exchange: (value) =>
+    requestOf(
+      'POST',
+      '/oauth/token',
+      { 'Content-Type': 'application/x-www-form-urlencoded' },
+      String(
+        new URLSearchParams({
+          grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+          subject_token: value,
+          subject_token_type: TOKEN_TYPE,
+          scope: SCOPE,
+          ttl: '3600',
+        }),
+      ),
+    ),
+};
+
+/** What an exchange takes, as a multiple of a derivation: the median over all rounds. */
+async function compareExchange(): Promise<number> {
+  const candidates: Candidate[] = [];
+  for (const [name, make] of Object.entries(DERIVING)) {
+    const candidate = await start('service', 'derive', (values) => values.map(make));
+    candidates.push({ ...candidate, guard: name });
+  }
+  for (const candidate of candidates) await load(candidate, WARM_SECONDS);
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const candidate of candidates) {
+      const { cpu, rate } = await load(candidate, ROUND_SECONDS);
+      candidate.cpu.push(cpu);
+      candidate.rate.push(rate);
+    }
+  }
+  console.log('\nThe token service on SQLite, a token from a token\n');
+  console.log('| call | CPU a request | spread | requests/s |\n| --- | --- | --- | --- |');
+  for (const { guard, cpu, rate } of candidates) {
+    const cells = [guard, `${median(cpu).toFixed(1)} µs`, spread(cpu), median(rate).toFixed(0)];
+    console.log(`| ${cells.join(' | ')} |`);
+  }
+  for (const { child } of candidates) child.disconnect();
+  const [derive, exchange] = candidates as [Candidate, Candidate];
+  return median(ratios(exchange.cpu, derive.cpu));
+}
+
 await promisify(execFile)('wrk', ['-v']).catch(({ code }: { readonly code?: unknown }) => {
   // wrk prints its version and fails.
   if (code !== 'ENOENT') return;
@@ -240,9 +297,15 @@ console.log(
   `\nissue: the last slice to the first is ${ratio.toFixed(2)}, ${isFlat ? 'flat' : `below ${LEAST_RATIO}`}`,
 );
 if (!isFlat) process.exitCode = 1;
+const exchange = await compareExchange();
+const isNear = exchange <= MOST_OF_EXCHANGE;
+console.log(
+  `\nexchange to derive: ${exchange.toFixed(2)}, ${isNear ? 'within' : 'above'} ${MOST_OF_EXCHANGE}`,
+);
+if (!isNear) process.exitCode = 1;
 const results = new URL('../../.cache/bench/', import.meta.url);
 mkdirSync(results, { recursive: true });
 writeFileSync(
   new URL('http.json', results),
-  JSON.stringify({ node: process.version, rounds: ROUNDS, compared, sustained }, null, 2),
+  JSON.stringify({ node: process.version, rounds: ROUNDS, compared, sustained, exchange }, null, 2),
 );
