@@ -58,6 +58,19 @@ export type {
   UsageStore,
   UsageTotals,
 } from './ports/usage-store.ts';
+export type { Approval, TokenRequestsOptions } from './requests/options.ts';
+export { TokenRequests } from './requests/requests.ts';
+export type {
+  ApproveOptions,
+  DenyOptions,
+  OpenedRequest,
+  OpenInput,
+  PollOptions,
+  PollResult,
+  RequestCallOptions,
+  RequestEvent,
+  TokenRequest,
+} from './requests/types.ts';
 export { describeScopes, type HeldPermission, type ScopeDescription } from './scope/describe.ts';
 export { TokenService } from './service.ts';
 export { MemoryTokenStore } from './stores/memory/index.ts';

@@ -25,6 +25,7 @@ const ROOMS: readonly string[] = [
   'access',
   'verbs',
   'service.ts',
+  'requests',
   'openapi',
   'http',
   'mcp',

@@ -64,6 +64,8 @@ export declare const ENGLISH_TEXTS: {
       token_expired: Phrase<"message">;
       method_not_allowed: Phrase<"message">;
       version_conflict: Phrase<"message">;
+      request_decided: Phrase<"message">;
+      unauthorized_client: Phrase<"message">;
       payload_too_large: Phrase<"message">;
       uri_too_long: Phrase<"message">;
       unsupported_media_type: Phrase<"message">;
@@ -488,6 +490,7 @@ export declare const ENGLISH_TEXTS: {
       revoked: string;
       ancestor_revoked: string;
       ancestor_expired: string;
+      ancestor_changed: string;
       ancestor_suspended: string;
       ancestor_insufficient: string;
     };

@@ -72,7 +72,7 @@ export interface GuardRefusal {
 
 export type GuardedRequest = Pick<Request, 'method' | 'url' | 'headers'> | GuardedNodeRequest;
 
-export type HttpErrorCode = TokenErrorCode | 'invalid_json' | 'unauthenticated' | 'insufficient_scope' | 'address_denied' | 'limit_exceeded' | 'cross_site' | 'method_not_allowed' | 'payload_too_large' | 'uri_too_long' | 'unsupported_media_type' | 'rate_limited' | 'overloaded' | 'revocation_unconfirmed' | 'usage_not_recorded' | 'internal';
+export type HttpErrorCode = TokenErrorCode | 'invalid_json' | 'unauthenticated' | 'insufficient_scope' | 'address_denied' | 'limit_exceeded' | 'cross_site' | 'method_not_allowed' | 'payload_too_large' | 'uri_too_long' | 'unsupported_media_type' | 'overloaded' | 'revocation_unconfirmed' | 'usage_not_recorded' | 'internal';
 
 export interface OAuthMetadataOptions extends OAuthOptions {
   readonly base?: string | undefined;

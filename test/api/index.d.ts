@@ -6,6 +6,16 @@ export interface AdviseOptions {
   readonly unusedForDays?: number | undefined;
 }
 
+export interface Approval {
+  readonly account: string;
+  readonly by?: string | undefined;
+}
+
+export interface ApproveOptions extends DenyOptions {
+  readonly scopes?: readonly string[] | undefined;
+  readonly ttlSeconds?: number | undefined;
+}
+
 export interface ChangeOptions {
   readonly ifVersion?: number | undefined;
   readonly dryRun?: boolean | undefined;
@@ -23,6 +33,10 @@ export interface CountQuery extends QuotaHolder {
 export interface CountedTokens {
   readonly ids: readonly TokenId[];
   readonly next?: string | undefined;
+}
+
+export interface DenyOptions extends RequestCallOptions {
+  readonly by?: string | undefined;
 }
 
 export interface DeriveInput<Asked extends string = string> extends Omit<IssueInput<Asked>, 'account'> {
@@ -201,6 +215,23 @@ export type Need<Asked extends string = string> = {
   readonly scope: Scope | Asked;
 } | ScopeRequest | Unambiguous;
 
+export interface OpenInput {
+  readonly client: string;
+  readonly scopes: readonly string[];
+  readonly purpose?: string | undefined;
+  readonly ttlSeconds?: number | undefined;
+  readonly elevate?: string | undefined;
+  readonly address?: string | undefined;
+}
+
+export interface OpenedRequest {
+  readonly deviceCode: string;
+  readonly userCode: string;
+  readonly verificationUri: string;
+  readonly expiresAt: Date;
+  readonly intervalSeconds: number;
+}
+
 export type PageOrder = 'created' | 'expire';
 
 export interface PageQuery {
@@ -226,6 +257,18 @@ export interface PatchInput<Asked extends string = string> {
   readonly limits?: TokenLimits | null | undefined;
   readonly suspended?: boolean | undefined;
 }
+
+export interface PollOptions {
+  readonly client: string;
+}
+
+export type PollResult = {
+  readonly state: 'pending' | 'slow_down' | 'denied' | 'expired' | 'unknown';
+  readonly token?: undefined;
+} | {
+  readonly state: 'issued';
+  readonly token: IssuedToken;
+};
 
 export interface Position {
   readonly at: Date;
@@ -260,7 +303,7 @@ export interface QuotaHolder {
 
 export type RecordState = 'active' | 'suspended' | 'expired' | 'revoked';
 
-export type RefusalReason = 'malformed' | 'unknown' | 'revoked' | 'expired' | 'suspended' | 'ancestor_revoked' | 'ancestor_expired' | 'ancestor_suspended' | 'address_unknown' | 'address_denied' | 'ambiguous_request' | 'insufficient_scope' | 'ancestor_insufficient' | 'limit_exceeded';
+export type RefusalReason = 'malformed' | 'unknown' | 'revoked' | 'expired' | 'suspended' | 'ancestor_revoked' | 'ancestor_expired' | 'ancestor_changed' | 'ancestor_suspended' | 'address_unknown' | 'address_denied' | 'ambiguous_request' | 'insufficient_scope' | 'ancestor_insufficient' | 'limit_exceeded';
 
 export interface RefusedRow {
   readonly row: number;
@@ -272,6 +315,18 @@ export interface RequestBounds {
   readonly maxPending: number;
   readonly maxOfRoot: number;
   readonly liveAt: Date;
+}
+
+export interface RequestCallOptions {
+  readonly address?: string | undefined;
+}
+
+export interface RequestEvent {
+  readonly type: 'requested' | 'approved' | 'denied';
+  readonly id: string;
+  readonly account?: string;
+  readonly by?: string;
+  readonly at: Date;
 }
 
 export type RequestKey = {
@@ -291,6 +346,7 @@ export interface RequestRecord {
   readonly scopes: readonly string[];
   readonly purpose?: string | undefined;
   readonly ttlSeconds: number;
+  readonly until?: Date | undefined;
   readonly account?: string | undefined;
   readonly by?: string | undefined;
   readonly elevates?: readonly {
@@ -417,6 +473,7 @@ export interface Token {
   readonly masked: string;
   readonly value?: string;
   readonly parent?: TokenId;
+  readonly elevates?: TokenId;
   readonly name?: string;
   readonly metadata?: JsonObject;
   readonly limits?: TokenLimits;
@@ -453,7 +510,7 @@ export declare class TokenError extends Error {
   get docsUrl(): string;
 }
 
-export type TokenErrorCode = 'invalid_scope' | 'scopes_required' | 'scope_unmatched' | 'too_many_scopes' | 'quota_exceeded' | 'catalog_empty' | 'invalid_ttl' | 'invalid_expire' | 'invalid_limits' | 'invalid_request' | 'invalid_options' | 'invalid_token' | 'not_found' | 'token_expired' | 'version_conflict' | 'id_taken' | 'code_taken' | 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
+export type TokenErrorCode = 'invalid_scope' | 'scopes_required' | 'scope_unmatched' | 'too_many_scopes' | 'quota_exceeded' | 'catalog_empty' | 'invalid_ttl' | 'invalid_expire' | 'invalid_limits' | 'invalid_request' | 'invalid_options' | 'invalid_token' | 'not_found' | 'token_expired' | 'version_conflict' | 'request_decided' | 'unauthorized_client' | 'rate_limited' | 'id_taken' | 'code_taken' | 'store_unavailable' | 'store_corrupt' | 'durability_unconfirmed';
 
 export type TokenEvent = (TokenScopedEvent & {
   readonly type: 'modified' | 'suspended' | 'resumed' | 'activated' | 'revoked' | 'reused';
@@ -461,6 +518,8 @@ export type TokenEvent = (TokenScopedEvent & {
   readonly type: 'issued';
   readonly parent?: TokenId;
   readonly format?: string;
+  readonly createdBy?: string;
+  readonly request?: string;
 }) | (TokenScopedEvent & {
   readonly type: 'rotated';
   readonly pending?: true;
@@ -551,6 +610,7 @@ export interface TokenOrigin {
     readonly sub: string;
     readonly token: TokenId;
   };
+  readonly elevated?: readonly number[];
 }
 
 export interface TokenPage {
@@ -589,6 +649,43 @@ export interface TokenRecord {
     readonly box?: Uint8Array | undefined;
     readonly graceSeconds: number;
   } | undefined;
+}
+
+export interface TokenRequest {
+  readonly id: string;
+  readonly state: RequestRecord['state'];
+  readonly client: string;
+  readonly address?: string;
+  readonly scopes: readonly string[];
+  readonly beyond?: readonly string[];
+  readonly purpose?: string;
+  readonly ttlSeconds: number;
+  readonly elevates?: TokenId;
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+}
+
+export declare class TokenRequests {
+  #private;
+  constructor(options: TokenRequestsOptions);
+  get areAnonymous(): boolean;
+  open(input: OpenInput): Promise<OpenedRequest>;
+  get(account: string, userCode: string, options?: RequestCallOptions): Promise<TokenRequest | undefined>;
+  approve(account: string, userCode: string, options?: ApproveOptions): Promise<TokenRequest>;
+  deny(account: string, userCode: string, options?: DenyOptions): Promise<boolean>;
+  poll(deviceCode: string, options: PollOptions): Promise<PollResult>;
+}
+
+export interface TokenRequestsOptions {
+  readonly tokens: TokenService;
+  readonly store?: RequestStore | undefined;
+  readonly verificationUri: string;
+  readonly anonymous?: boolean | undefined;
+  readonly lifetimeSeconds?: number | undefined;
+  readonly maxElevationSeconds?: number | undefined;
+  readonly maxPending?: number | undefined;
+  readonly mayApprove?: ((request: TokenRequest, approval: Approval) => boolean | Promise<boolean>) | undefined;
+  readonly onEvent?: ((event: RequestEvent) => void) | undefined;
 }
 
 export declare class TokenService<out Entry extends string = string> {

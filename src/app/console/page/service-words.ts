@@ -29,6 +29,8 @@ export const SERVICE_WORDS = {
   token_expired: WORDS,
   method_not_allowed: WORDS,
   version_conflict: WORDS,
+  request_decided: WORDS,
+  unauthorized_client: WORDS,
   payload_too_large: WORDS,
   uri_too_long: WORDS,
   unsupported_media_type: WORDS,
