@@ -396,6 +396,28 @@ export const TABLES: Readonly<Record<string, readonly Row[]>> = {
       beyond: 'the upkeep removes them',
     },
     {
+      what: 'a request for a token: the name of its client; its scopes; these and its purpose together',
+      limit:
+        '{MAX_CLIENT_LENGTH:number} characters; {MAX_ASKED_SCOPES:number}; {MAX_REQUEST_BYTES}',
+      beyond: '`invalid_request`, `too_many_scopes`',
+    },
+    {
+      what: 'requests to elevate tokens of one root, until they expire, also decided ones',
+      limit: '{MAX_REQUESTS_OF_ROOT:number}',
+      beyond: '`quota_exceeded`',
+    },
+    {
+      what: 'from an approval to the last poll, at least',
+      limit: '{REDEEM_MS}',
+      beyond: 'the request has expired',
+    },
+    {
+      what: 'in {TRY_WINDOW_MS}: wrong user codes of an account, and from an address; requests from an address; requests to elevate tokens of one root',
+      limit:
+        '{MAX_WRONG_CODES:number}; {MAX_OPENED_BY_ADDRESS:number}; {MAX_OPENED_BY_ROOT:number}',
+      beyond: '[`rate_limited`](../errors.md#rate_limited)',
+    },
+    {
       what: 'requests for tokens, after their end',
       limit: '{REQUEST_KEPT_MS}',
       beyond: 'the upkeep removes them',

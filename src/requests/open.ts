@@ -15,7 +15,7 @@ import { drawUserCode, shownUserCode } from './user-code.ts';
 const TOKEN_SECONDS = 3600;
 const ELEVATION_SECONDS = 900;
 
-/** A code that is free is found at once: 34 random bits, and at most a million requests. */
+/** Codes have 34 random bits, and there are at most a million requests: hardly one is taken. */
 const MAX_CODE_ATTEMPTS = 5;
 
 /** Opens a request, if there are not too many. */

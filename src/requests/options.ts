@@ -19,16 +19,16 @@ import type { TokenService } from '../service.ts';
 import { isPlainText, type Lifetime } from '../token/record.ts';
 import type { ApproveOptions, OpenInput, RequestEvent, TokenRequest } from './types.ts';
 
-/** Characters of what a program calls itself. */
+/** Characters of what a program calls itself. @bound */
 export const MAX_CLIENT_LENGTH = 100;
 
-/** Scopes that one request for a token may ask for. */
+/** Scopes that one request for a token may ask for. @bound */
 export const MAX_ASKED_SCOPES = 256;
 
-/** Bytes of the client, the purpose and the scopes of one request for a token together. */
+/** Bytes of the client, the purpose and the scopes of one request for a token together. @bound */
 export const MAX_REQUEST_BYTES = 16_384;
 
-/** Requests to elevate tokens of one root that are not expired, also decided ones. */
+/** Requests to elevate tokens of one root that are not expired, also decided ones. @bound */
 export const MAX_REQUESTS_OF_ROOT = 10;
 
 /** How {@link TokenRequests} works. */

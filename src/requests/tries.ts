@@ -3,17 +3,23 @@ import { TokenError } from '../errors.ts';
 import type { CheckedLeaseStore } from '../limits/checked-lease-store.ts';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../ports/lease-store.ts';
 
-/** How long tries are counted together: 10 minutes. They begin at multiples of that since 1970. */
+/** Milliseconds in which tries are counted together, from each multiple of them since 1970. @bound */
 export const TRY_WINDOW_MS = 600_000;
+
+/** Wrong user codes of an account or from an address, in one window. @bound */
+export const MAX_WRONG_CODES = 10;
+
+/** Requests from an address, in one window. @bound */
+export const MAX_OPENED_BY_ADDRESS = 20;
+
+/** Requests to elevate tokens of one root, in one window. @bound */
+export const MAX_OPENED_BY_ROOT = 10;
 
 /** What is counted, and up to how many. */
 const BOUNDS = {
-  /** Wrong codes of an account. */
-  code: 10,
-  /** Requests from an address. */
-  open: 20,
-  /** Requests to elevate tokens of one root. */
-  root: 10,
+  code: MAX_WRONG_CODES,
+  open: MAX_OPENED_BY_ADDRESS,
+  root: MAX_OPENED_BY_ROOT,
 } as const;
 
 /** Somebody whose tries are counted. */

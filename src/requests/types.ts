@@ -71,7 +71,7 @@ export interface RequestCallOptions {
 
 /** Who denies a request. */
 export interface DenyOptions extends RequestCallOptions {
-  /** The person, as the host names people: 1 to 255 bytes of UTF-8. */
+  /** Who decides, as the host names people: 1 to 255 bytes of UTF-8. */
   readonly by?: string | undefined;
 }
 
