@@ -202,10 +202,10 @@ interface ReadOptions {
   readonly isLocal: boolean;
   /** The opposite of the store's `inTransaction`, read once. */
   readonly canWriteLater: boolean;
-  /** What the store keeps beside tokens, and where uses are counted, as far as it can. */
+  /** What the store can keep beside tokens. Some open a file for each part, so they are asked when it is needed. */
   readonly beside: {
-    readonly requests: RequestStore | undefined;
-    readonly leases: LeaseStore | undefined;
+    readonly requests: () => RequestStore | undefined;
+    readonly leases: () => LeaseStore | undefined;
   };
   readonly keys: readonly KeyOptions[];
   readonly prefix: string;
@@ -236,9 +236,10 @@ export function readOptions(options: unknown): ReadOptions {
   const counted = limits && countStore('limits', limits.store, () => engine.leases, isLeaseStore);
   return {
     store,
-    beside: readOption('store', () => {
-      return { requests: engine.requests, leases: counted?.store ?? engine.leases };
-    }),
+    beside: {
+      requests: () => readOption('store', () => engine.requests),
+      leases: () => readOption('store', () => counted?.store ?? engine.leases),
+    },
     isLocal: readOption('store', () => store.local === true),
     canWriteLater: readOption('store', () => store.inTransaction !== true),
     keys,

@@ -104,7 +104,7 @@ export type ReadRequestsOptions = ReturnType<typeof readRequestsOptions>;
 export function readRequestsOptions(given: unknown) {
   const read = checkOptions(options(), given);
   const service = read.tokens.parts();
-  const store = read.store ?? service.beside.requests;
+  const store = read.store ?? service.beside.requests();
   if (!isRequestStore(store) || service.isInside) {
     throw invalidOptions(
       'store must be given: the store of this service keeps tokens only, or works in your transaction',

@@ -139,7 +139,7 @@ function partsOf(options: ReadRequestsOptions): RequestParts {
   const calls = (part: 'requests' | 'leases') => {
     return { deadlineMs: store.deadlineMs, health: new ReportedHealth(events, now, part), part };
   };
-  const leases = service.beside.leases ?? new LocalLeases();
+  const leases = service.beside.leases() ?? new LocalLeases();
   return {
     service,
     options,

@@ -34,7 +34,7 @@ export interface ServiceParts {
     readonly deriveInput: () => z.ZodMiniType<Read<DeriveInput>>;
     readonly importInput: () => z.ZodMiniType<Read<ImportInput>>;
   };
-  /** What the store keeps beside tokens, and where uses are counted. */
+  /** What the store can keep beside tokens. */
   readonly beside: ReturnType<typeof readOptions>['beside'];
   readonly ring: KeyRing;
   /** This instant, in milliseconds since 1970. */
