@@ -126,7 +126,10 @@ function expiresIn({ maxSeconds }: Lifetime): z.ZodMiniType<number> {
 
 /** The bodies of the calls that take one, each made on its first use. */
 export type BodySchemas = Readonly<
-  Record<'create' | 'derive' | 'replace' | 'patch' | 'rotate' | 'explain', () => z.ZodMiniObject>
+  Record<
+    'create' | 'derive' | 'replace' | 'patch' | 'rotate' | 'explain' | 'approve' | 'deny',
+    () => z.ZodMiniObject
+  >
 >;
 
 /** The members of bodies that say how long a token lives. */
@@ -166,6 +169,8 @@ export function bodySchemas(lifetime: Lifetime): BodySchemas {
     patch: once(() => patchBody(duration())),
     rotate: rotateBody,
     explain: explainBody,
+    approve: once(() => approveBody(lifetime)),
+    deny: denyBody,
   };
 }
 
@@ -269,6 +274,20 @@ const rotateBody = once(() =>
     },
   ),
 );
+
+function approveBody({ maxSeconds }: Lifetime): z.ZodMiniObject {
+  const ttl = 'The lifetime in seconds, no more than the request asks for.';
+  return body(
+    {
+      scopes: z.optional(scopes()),
+      ttl: z.optional(described(secondsField('ttl', 1, maxSeconds), ttl)),
+    },
+    {},
+  );
+}
+
+/** A form of another site cannot send it. */
+const denyBody = once(() => body({}, {}));
 
 /** The members of a question that is about a request. */
 const REQUEST = ['method', 'domain', 'target'];

@@ -151,7 +151,9 @@ export function toHttpError(error: unknown): HttpError {
   const { code, message } = error;
   const details = sentDetails(error);
   const bland = BLAND.get(code);
-  if (bland === undefined) return new HttpError(code, message, { details });
+  const wait = details?.['retryAfterSeconds'];
+  const headers = wait === undefined ? {} : { 'retry-after': String(wait) };
+  if (bland === undefined) return new HttpError(code, message, { details, headers });
   const { reason, store: _, ...others } = details ?? {};
   const isMore = Object.keys(others).length > 0;
   return new HttpError(code, bland, {

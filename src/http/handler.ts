@@ -33,6 +33,7 @@ import { failAsGrant } from './oauth/failure.ts';
 import { FORM_TYPE, Form, readGrantForm } from './oauth/form.ts';
 import { grantTypesOf } from './oauth/token-endpoint.ts';
 import { type CookieSessions, fromFetch, type HttpRequest, ownForms } from './request.ts';
+import { requestVerbs } from './requests.ts';
 import { notFound, TokenResources, type Verb } from './resources.ts';
 import { fail, type HttpResponse, type WholeResponse } from './responses.ts';
 import { allRoutes, type Route } from './routes.ts';
@@ -75,6 +76,9 @@ export interface TokenHandler {
  * | `GET /review` | finds tokens that somebody should look at |
  * | `POST /token/derive` | makes a narrower token from the one of a Bearer value, with `derivation: true` |
  * | `POST /oauth/token` | exchanges a token for a narrower one, with `oauth: { issuer, exchange: true }` |
+ * | `POST /oauth/device` | opens a request for a token, with `oauth: { issuer, requests }` |
+ * | `GET /request/{code}` | shows it to the person who decides |
+ * | `POST /request/{code}/approve`, `…/deny` | decides about it |
  * | `GET /scopes` | lists the scopes that tokens may have |
  * | `GET /openapi.json` | describes all this, to everybody |
  *
@@ -184,13 +188,13 @@ class HttpHandler {
     let toFailure: Resource['fail'] = fail;
     try {
       const request = read();
-      const { route, token } = this.#parse(request.url.pathname);
+      const { route, ...named } = this.#parse(request.url.pathname);
       const file = this.#files.get(route);
       if (file !== undefined) return await fileFor(request, file);
       const resource = this.#resources.get(route);
       if (resource === undefined) throw nothingHere();
       toFailure = resource.fail;
-      return await this.#call(resource, token, request, slots);
+      return await this.#call(resource, named, request, slots);
     } catch (error) {
       return toFailure(this.#toHttpError(error));
     }
@@ -198,7 +202,7 @@ class HttpHandler {
 
   async #call(
     { verbs, entrance, check, isOAuth, bodies }: Resource,
-    token: string,
+    { token, code }: Omit<ParsedPath, 'route'>,
     request: HttpRequest,
     slots: Reservation,
   ): Promise<HttpResponse> {
@@ -227,6 +231,7 @@ class HttpHandler {
       account: admitted?.account ?? '',
       user: signedIn?.user,
       token: admitted?.value ?? token,
+      code,
       body,
       query,
       request,
@@ -276,13 +281,15 @@ class HttpHandler {
     return this.#resources.has(route) || this.#files.has(route) ? route : undefined;
   }
 
-  #parse(path: string): { readonly route: string; readonly token: string } {
+  #parse(path: string): ParsedPath {
     const rest = path.startsWith(this.basePath) ? path.slice(this.basePath.length) : '';
     // `/token/derive` looks like the path of a token, but no token has this id.
-    if (this.#resources.has(rest)) return { route: rest, token: '' };
-    const [, token, tail = ''] = /^\/token\/([^/]+)(\/[^/]+)?$/.exec(rest) ?? [];
-    if (token === undefined) return { route: rest, token: '' };
-    return { route: `/token/{token}${tail}`, token };
+    if (this.#resources.has(rest)) return { route: rest, token: '', code: '' };
+    const [, kind, named = '', tail = ''] =
+      /^\/(token|request)\/([^/]+)(\/[^/]+)?$/.exec(rest) ?? [];
+    if (kind === 'token') return { route: `/token/{token}${tail}`, token: named, code: '' };
+    if (kind === undefined) return { route: rest, token: '', code: '' };
+    return { route: `/request/{code}${tail}`, token: '', code: decoded(named) };
   }
 
   #toHttpError(error: unknown): HttpError {
@@ -293,6 +300,24 @@ class HttpHandler {
     const failure = isTokenError(error) ? toWireError(error) : internalError();
     if (STATUS[failure.code][0] >= 500) notify(this.#onError, error);
     return failure;
+  }
+}
+
+/** What the path of a call names. */
+interface ParsedPath {
+  readonly route: string;
+  /** The value or id of a token; empty without one. */
+  readonly token: string;
+  /** The user code of a request; empty without one. */
+  readonly code: string;
+}
+
+/** People type spaces, which arrive encoded. */
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
   }
 }
 
@@ -353,6 +378,7 @@ function resourcesOf(
   const verbs = {
     ...new TokenResources(tokens, schemas, options),
     ...sessionVerbs(sessions),
+    ...requestVerbs(options.oauth?.requests, schemas),
   };
   const { json, form, grant } = bodiesOf(options);
   const entrance = () => new Entrance(maxInFlight);
@@ -383,7 +409,12 @@ function resourcesOf(
 
 /** Facts that turn calls on and are not options themselves. */
 function derivedOf(options: TokenHandlerOptions) {
-  return { sessions: cookiesOf(options), grants: grantTypesOf(options.oauth).length > 0 };
+  const { oauth } = options;
+  return {
+    sessions: cookiesOf(options),
+    grants: grantTypesOf(oauth).length > 0,
+    requests: oauth?.requests,
+  };
 }
 
 /** The sessions that the service itself keeps. Those of a host are its own matter. */

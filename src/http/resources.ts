@@ -67,6 +67,8 @@ export interface ResourceCall {
   readonly user: string | undefined;
   /** The value or id in the path, or the Bearer value; empty without one. */
   readonly token: string;
+  /** The user code in the path; empty without one. */
+  readonly code: string;
   /** The parsed JSON, or the parameters of a form. */
   readonly body: unknown;
   readonly query: URLSearchParams;

@@ -19,12 +19,18 @@ export interface Route {
   /** Whose credentials it needs. @default 'account' */
   readonly by?: 'account' | 'password' | 'session' | 'bearer' | 'server' | 'anybody' | 'client';
   /** The option of the handler without which there is no such call. */
-  readonly option?: 'derivation' | 'grants' | 'introspection' | 'revocation' | 'sessions';
+  readonly option?:
+    | 'derivation'
+    | 'grants'
+    | 'introspection'
+    | 'requests'
+    | 'revocation'
+    | 'sessions';
   readonly operationId: string;
   readonly summary: string;
   readonly description?: string;
   /** The group of the document. @default 'tokens' */
-  readonly tag?: 'oauth' | 'sessions' | 'about';
+  readonly tag?: 'oauth' | 'requests' | 'sessions' | 'about';
   readonly query?: keyof typeof QUERIES;
   /** Whether it obeys `If-Match`. */
   readonly isConditional?: true;
@@ -32,7 +38,7 @@ export interface Route {
   readonly isBodyOptional?: true;
   readonly bodyExample?: Json;
   /** The schema of its body, if that is a form. */
-  readonly form?: 'TokenForm' | 'IntrospectionForm' | 'GrantForm';
+  readonly form?: 'TokenForm' | 'IntrospectionForm' | 'GrantForm' | 'DeviceForm';
   /** What a success answers: the name of its schema, in words, and an example. */
   readonly answer?: keyof Answers;
   readonly success: string;
@@ -96,6 +102,26 @@ const SESSION = {
   example: { data: { username: 'ada', expire: CREATED_AT + 28_800 }, ...SUCCESS },
 } as const;
 
+const REQUEST = {
+  option: 'requests',
+  tag: 'requests',
+  answer: 'Request',
+  example: {
+    data: {
+      id: EXAMPLE_ID,
+      state: 'pending',
+      client: 'deploy bot',
+      address: '192.0.2.7',
+      scopes: [EXAMPLE_SCOPE],
+      purpose: 'Tuesday release',
+      ttl: 3600,
+      createdAt: CREATED_AT,
+      expire: CREATED_AT + 600,
+    },
+    ...SUCCESS,
+  },
+} as const;
+
 const ISSUED = {
   answer: 'IssuedToken',
   success: 'The token, with its value under `token`.',
@@ -140,6 +166,13 @@ const UPDATE_CODES: readonly Code[] = [
   ...LIFETIME_CODES,
   'quota_exceeded',
   'token_expired',
+  'durability_unconfirmed',
+];
+const DECISION_CODES: readonly Code[] = [
+  'not_found',
+  'request_decided',
+  'rate_limited',
+  'store_corrupt',
   'durability_unconfirmed',
 ];
 const USAGE_CODES: readonly Code[] = ['not_found', 'usage_not_recorded', 'store_corrupt'];
@@ -380,10 +413,10 @@ export const ROUTES = {
     by: 'client',
     option: 'grants',
     tag: 'oauth',
-    operationId: 'exchangeToken',
-    summary: 'Exchanges a token for a narrower one (RFC 8693)',
+    operationId: 'grantToken',
+    summary: 'Gives a client a token (RFC 6749)',
     description:
-      'The new token gets the requested scopes that the token of `subject_token` also has, and expires no later than it. Clients have no credentials: `client_id` has no effect.',
+      'An exchange (RFC 8693) gives the requested scopes that the token of `subject_token` also has, in a token that expires no later. A device code (RFC 8628) gives the token that somebody has approved, once. Clients have no credentials.',
     form: 'GrantForm',
     answer: 'AccessToken',
     success: 'The new token, with its value under `access_token`.',
@@ -404,7 +437,79 @@ export const ROUTES = {
       'store_corrupt',
       'durability_unconfirmed',
     ],
-    refusals: ['invalid_target', 'unsupported_grant_type'],
+    refusals: [
+      'invalid_target',
+      'unsupported_grant_type',
+      'authorization_pending',
+      'slow_down',
+      'access_denied',
+      'expired_token',
+      'invalid_grant',
+    ],
+  },
+  'POST /oauth/device': {
+    verb: 'openRequest',
+    by: 'client',
+    option: 'requests',
+    tag: 'oauth',
+    operationId: 'openRequest',
+    summary: 'Opens a request for a token (RFC 8628)',
+    description:
+      'Somebody who acts for an account types the user code, and approves the request or a part of it. Meanwhile the client polls at `/oauth/token`. With `subject_token`, the token is an addition to that one: it holds what was approved, and ends with any change of it.',
+    form: 'DeviceForm',
+    answer: 'DeviceAuthorization',
+    success: 'The two codes of the request.',
+    example: {
+      device_code: '<for the client alone>',
+      user_code: 'WDJB-MJHT',
+      verification_uri: 'https://shop.example/tokens/approve',
+      expires_in: 600,
+      interval: 5,
+    },
+    codes: [
+      ...SCOPE_CODES,
+      'invalid_ttl',
+      'quota_exceeded',
+      'invalid_token',
+      'address_denied',
+      'limit_exceeded',
+      'rate_limited',
+      'store_corrupt',
+      'durability_unconfirmed',
+    ],
+    refusals: ['invalid_target', 'unauthorized_client'],
+  },
+  'GET /request/{code}': {
+    ...REQUEST,
+    verb: 'showRequest',
+    operationId: 'getRequest',
+    summary: 'Shows a request for a token to the person who decides',
+    success: 'The request, with what the account may have of what it asks for.',
+    codes: ['not_found', 'rate_limited', 'store_corrupt'],
+  },
+  'POST /request/{code}/approve': {
+    ...REQUEST,
+    verb: 'approveRequest',
+    operationId: 'approveRequest',
+    summary: 'Approves a request for a token, or a part of it',
+    description:
+      'Send the scopes that were shown: they may be fewer than asked for, and never more. The client gets the token with its next poll.',
+    body: 'approve',
+    bodyExample: { scopes: [EXAMPLE_SCOPE], ttl: 900 },
+    success: 'The request, with what was approved.',
+    codes: [...DECISION_CODES, ...SCOPE_CODES, 'invalid_ttl', 'quota_exceeded', 'catalog_empty'],
+  },
+  'POST /request/{code}/deny': {
+    ...REQUEST,
+    verb: 'denyRequest',
+    operationId: 'denyRequest',
+    summary: 'Denies a request for a token',
+    body: 'deny',
+    bodyExample: {},
+    answer: 'Done',
+    success: 'The request is denied.',
+    example: { data: null, ...SUCCESS },
+    codes: DECISION_CODES,
   },
 } as const satisfies Readonly<
   Record<`${'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'} /${string}`, Route>

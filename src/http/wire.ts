@@ -2,7 +2,9 @@ import * as z from 'zod/mini';
 import { MAX_COUNTED_DESCENDANTS, MAX_LIMIT_ADDRESSES, MAX_RATE_SECONDS } from '../bounds.ts';
 import { once } from '../inputs/once.ts';
 import type { ScopeDetails } from '../inputs/types.ts';
+import { REQUEST_STATES } from '../ports/request-store.ts';
 import { OTHER_SCOPES } from '../ports/usage-store.ts';
+import type { TokenRequest } from '../requests/types.ts';
 import { isId } from '../token/id.ts';
 import { readMetadata } from '../token/metadata.ts';
 import {
@@ -251,6 +253,12 @@ const token = once(() =>
     }),
     pending: z.exactOptional(isTrue('A new value waits for its first use.')),
     parent: z.exactOptional(id({ description: 'What it was derived from.' })),
+    elevates: z.exactOptional(
+      id({
+        description:
+          'Of an elevation: the token that may do more by it. Any change of that one, or of one above, ends it.',
+      }),
+    ),
     name: z.exactOptional(text()),
     metadata: z.exactOptional(
       member<JsonObject>((value) => typeof readMetadata(value) === 'object', {
@@ -442,6 +450,39 @@ const accessToken = once(() =>
   }),
 );
 
+/** A request for a token: {@link toWireRequest} makes it. */
+const request = once(() =>
+  z.object({
+    id: id({ description: 'The handle of the request; opens nothing.' }),
+    state: word<TokenRequest['state']>({ type: 'string', enum: [...REQUEST_STATES] }),
+    client: text('What the program calls itself. Anybody may claim any name.'),
+    address: z.exactOptional(text('From where it was opened.')),
+    scopes: scopes({
+      description:
+        'What this account may have of what is asked for; once approved, what was approved.',
+    }),
+    beyond: z.exactOptional(
+      scopes({ description: 'Of an elevation: those that the token which asks does not hold.' }),
+    ),
+    purpose: z.exactOptional(text('What the token is for, as the program says.')),
+    ttl: count({ description: 'How long the token would live, in seconds.' }),
+    elevates: z.exactOptional(id({ description: 'Of an elevation: the token that asks.' })),
+    createdAt: seconds(),
+    expire: seconds('UNIX seconds. From then on it can no longer be decided.'),
+  }),
+);
+
+/** Where a device sends its user (RFC 8628 section 3.2). */
+const deviceAuthorization = once(() =>
+  z.object({
+    device_code: text('For the program alone: it polls with this.'),
+    user_code: text('For the person who decides.'),
+    verification_uri: text('Where the person types it.'),
+    expires_in: count({ description: 'Seconds.' }),
+    interval: count({ description: 'Seconds from one poll to the next.' }),
+  }),
+);
+
 const failure = once(() =>
   z.object({
     success: member<false>((value) => value === false, { const: false }),
@@ -523,6 +564,8 @@ export const ANSWERS = {
   Failure: failure,
   Introspection: introspection,
   AccessToken: accessToken,
+  Request: once(() => enveloped(request())),
+  DeviceAuthorization: deviceAuthorization,
   /** An OpenAPI document. */
   Document: once(() => member<Json>(isObject, { type: 'object' })),
   OAuthFailure: once(() => z.object({ error: text(), error_description: text() })),
@@ -542,10 +585,11 @@ export type WireUse = NonNullable<WireUsage['derived']>;
 export type WireAdvice = Answers['Advice']['data'];
 export type WireExplanation = Answers['Explanation']['data'];
 export type WireFinding = Answers['FindingList']['data'][number];
+export type WireRequest = Answers['Request']['data'];
 
 export function toWire(token: Token): WireToken {
   const { scopes, expiresAt, value, id, state, createdAt, version, name, metadata } = token;
-  const { limits, masked, parent, createdBy, purpose, actor } = token;
+  const { limits, masked, parent, elevates, createdBy, purpose, actor } = token;
   return {
     scopes,
     expire: toUnixSeconds(expiresAt),
@@ -557,12 +601,28 @@ export function toWire(token: Token): WireToken {
     version,
     ...(token.pending === true && { pending: true }),
     ...(parent !== undefined && { parent }),
+    ...(elevates !== undefined && { elevates }),
     ...(name !== undefined && { name }),
     ...(metadata !== undefined && { metadata }),
     ...(limits !== undefined && { limits }),
     ...(createdBy !== undefined && { createdBy }),
     ...(purpose !== undefined && { purpose }),
     ...(actor !== undefined && { actor }),
+  };
+}
+
+/** A request for a token. */
+export function toWireRequest({
+  ttlSeconds,
+  createdAt,
+  expiresAt,
+  ...request
+}: TokenRequest): WireRequest {
+  return {
+    ...request,
+    ttl: ttlSeconds,
+    createdAt: toUnixSeconds(createdAt),
+    expire: toUnixSeconds(expiresAt),
   };
 }
 

@@ -66,6 +66,7 @@ async function insert(
       userCode: shownUserCode(userCode),
       verificationUri,
       expiresAt: new Date(expiresAt),
+      expiresInSeconds: lifetimeSeconds,
       intervalSeconds: POLL_SECONDS,
     });
   }

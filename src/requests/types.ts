@@ -40,6 +40,8 @@ export interface OpenedRequest {
   readonly verificationUri: string;
   /** The first instant at which the request can no longer be decided. */
   readonly expiresAt: Date;
+  /** How long that is from now, in seconds. */
+  readonly expiresInSeconds: number;
   /** How long the program waits between two polls, in seconds. */
   readonly intervalSeconds: number;
 }
@@ -75,7 +77,7 @@ export interface DenyOptions extends RequestCallOptions {
   readonly by?: string | undefined;
 }
 
-/** What is approved of a request, and by whom. */
+/** What is approved of a request, and who approves it. */
 export interface ApproveOptions extends DenyOptions {
   /** Some of the scopes that were asked for, or all that the page has shown. @default all of them */
   readonly scopes?: readonly string[] | undefined;

@@ -8,10 +8,11 @@ import {
   MAX_PATH_SEGMENTS,
   MAX_PATH_TEMPLATES,
 } from '../../bounds.ts';
+import { MAX_CLIENT_LENGTH } from '../../requests/options.ts';
 import { MAX_TARGETS } from '../oauth/asked-scopes.ts';
 import { EXCHANGED_SECONDS } from '../oauth/exchange.ts';
 import { ACCESS_TOKEN } from '../oauth/grant.ts';
-import { grantTypesOf } from '../oauth/token-endpoint.ts';
+import { GRANT_TYPES } from '../oauth/token-endpoint.ts';
 import { EXAMPLE_SCOPE } from '../routes.ts';
 import { ANSWERS, type Answers, type Json } from '../wire.ts';
 
@@ -26,6 +27,8 @@ export interface ComponentOptions {
   readonly derivation?: boolean | undefined;
   /** Whether there is a token endpoint. */
   readonly grants?: boolean | undefined;
+  /** Present if programs can ask for tokens. */
+  readonly requests?: object | undefined;
 }
 
 /** The parts of the document that its operations refer to. */
@@ -141,6 +144,10 @@ function schemasOf(options: ComponentOptions): Json {
     },
     ...(hasTokenForms(options) && FORMS),
     ...(options.grants && { GrantForm: GRANT_FORM, ...answerSchemas(['AccessToken']) }),
+    ...(options.requests && {
+      DeviceForm: DEVICE_FORM,
+      ...answerSchemas(['DeviceAuthorization', 'Request']),
+    }),
     ...(hasTokenForms(options) && answerSchemas(['Introspection'])),
     ...(hasOAuth(options) && answerSchemas(['OAuthFailure'])),
   };
@@ -171,11 +178,48 @@ const VALUE: Json = { type: 'string', minLength: 1 };
 const TOKEN_TYPE: Json = { const: ACCESS_TOKEN };
 const VALUES: Json = { type: 'array', items: VALUE, maxItems: MAX_TARGETS };
 
+const TARGETS: Json = {
+  scope: {
+    ...VALUE,
+    description: 'Scopes, with spaces between them. Required without `resource` and `audience`.',
+  },
+  resource: {
+    ...VALUES,
+    description: 'Absolute URLs. Only scopes on their hosts, whatever port and path they have.',
+  },
+  audience: { ...VALUES, description: 'Hosts, which count as those of `resource`.' },
+};
+
+const PURPOSE: Json = {
+  type: 'string',
+  minLength: 1,
+  maxLength: MAX_NAME_LENGTH,
+  description: 'What the token is for. Never changes.',
+};
+
+const DEVICE_FORM: Json = {
+  type: 'object',
+  required: ['client_id'],
+  properties: {
+    client_id: {
+      ...VALUE,
+      maxLength: MAX_CLIENT_LENGTH,
+      description: 'What the program calls itself.',
+    },
+    ...TARGETS,
+    purpose: PURPOSE,
+    ttl: { type: 'integer', minimum: 1, description: 'The lifetime in seconds.' },
+    subject_token: { ...VALUE, description: 'The value of the token that is to do more.' },
+    subject_token_type: { ...TOKEN_TYPE, description: 'Required with `subject_token`.' },
+  },
+};
+
 const GRANT_FORM: Json = {
   type: 'object',
-  required: ['grant_type', 'subject_token', 'subject_token_type'],
+  required: ['grant_type'],
   properties: {
-    grant_type: { enum: [...grantTypesOf({ exchange: true })] },
+    grant_type: { enum: [...GRANT_TYPES] },
+    device_code: { ...VALUE, description: 'Of the request, with its `client_id`.' },
     subject_token: { ...VALUE, description: 'The value of the token to exchange.' },
     subject_token_type: TOKEN_TYPE,
     actor_token: {
@@ -185,29 +229,15 @@ const GRANT_FORM: Json = {
     },
     actor_token_type: { ...TOKEN_TYPE, description: 'Required with `actor_token`.' },
     requested_token_type: TOKEN_TYPE,
-    scope: {
-      ...VALUE,
-      description: 'Scopes, with spaces between them. Required without `resource` and `audience`.',
-    },
-    resource: {
-      ...VALUES,
-      description:
-        'Absolute URLs. Grants only scopes on their hosts, whatever port and path they have.',
-    },
-    audience: { ...VALUES, description: 'Hosts, which count as those of `resource`.' },
+    ...TARGETS,
     ttl: {
       type: 'integer',
       minimum: 1,
       default: EXCHANGED_SECONDS,
       description: 'The lifetime in seconds.',
     },
-    purpose: {
-      type: 'string',
-      minLength: 1,
-      maxLength: MAX_NAME_LENGTH,
-      description: 'What the token is for. Never changes.',
-    },
-    client_id: { ...VALUE, description: 'Does not matter here.' },
+    purpose: PURPOSE,
+    client_id: { ...VALUE, description: 'Does not matter in an exchange.' },
   },
 };
 

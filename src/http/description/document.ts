@@ -48,6 +48,7 @@ function documentOf(options: DocumentOptions): Json {
     tags: [
       { name: 'tokens', description: 'For accounts.' },
       ...(hasOAuth(options) ? [{ name: 'oauth', description: oauthWords(options) }] : []),
+      ...(options.requests ? [{ name: 'requests', description: 'For people who decide.' }] : []),
       ...(options.sessions ? [{ name: 'sessions', description: 'For people in a browser.' }] : []),
       { name: 'about', description: 'About the service.' },
     ],
@@ -57,8 +58,9 @@ function documentOf(options: DocumentOptions): Json {
 }
 
 /** The specifications of what is on, without changes to documents of services without grants. */
-function oauthWords({ grants }: DocumentOptions): string {
-  return grants ? 'RFC 8693, RFC 7662 and RFC 7009.' : 'RFC 7662 and RFC 7009.';
+function oauthWords({ grants, requests }: DocumentOptions): string {
+  const first = [...(grants ? ['RFC 8693'] : []), ...(requests ? ['RFC 8628'] : []), 'RFC 7662'];
+  return `${first.join(', ')} and RFC 7009.`;
 }
 
 function pathsOf(options: DocumentOptions): Json {
@@ -66,12 +68,26 @@ function pathsOf(options: DocumentOptions): Json {
   for (const route of allRoutes()) {
     const { method, path, option } = route;
     if (option !== undefined && !options[option]) continue;
-    const shared = path.includes('{token}') ? { parameters: [tokenParameter(options)] } : {};
-    const before = paths[path] ?? shared;
+    const before = paths[path] ?? sharedBy(path, options);
     paths[path] = { ...before, [method.toLowerCase()]: operationOf(route, method, options) };
   }
   return paths;
 }
+
+/** What all calls at a path take. */
+function sharedBy(path: string, options: DocumentOptions): Json {
+  if (path.includes('{token}')) return { parameters: [tokenParameter(options)] };
+  return path.includes('{code}') ? { parameters: [CODE] } : {};
+}
+
+const CODE: Json = {
+  name: 'code',
+  in: 'path',
+  required: true,
+  description: 'The user code. Case, spaces and hyphens do not count.',
+  schema: { type: 'string', maxLength: 64 },
+  example: 'WDJB-MJHT',
+};
 
 function operationOf(route: Route, method: string, options: DocumentOptions): Json {
   const { operationId, summary, tag = 'tokens', description, by = 'account' } = route;

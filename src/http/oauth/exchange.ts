@@ -53,7 +53,7 @@ function actorIn(form: Form): string | undefined {
 }
 
 /** A token of a form. Its type has to be there, and there is one type of tokens. */
-function valueIn(form: Form, name: 'subject_token' | 'actor_token'): string {
+export function valueIn(form: Form, name: 'subject_token' | 'actor_token'): string {
   const value = form.require(name);
   if (form.require(`${name}_type`) === ACCESS_TOKEN) return value;
   throw otherType(`${name}_type`);
@@ -63,7 +63,8 @@ function otherType(name: string): HttpError {
   return new HttpError('invalid_request', `${name} must be ${ACCESS_TOKEN}`);
 }
 
-function secondsIn(form: Form): number | undefined {
+/** The lifetime that a form asks for. @throws {HttpError} `invalid_ttl` */
+export function secondsIn(form: Form): number | undefined {
   const text = form.get('ttl');
   if (text === undefined) return undefined;
   if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
@@ -73,7 +74,8 @@ function secondsIn(form: Form): number | undefined {
 /** The names of parameters that have other names in the library. */
 const NAMES = { scopes: 'scope', ttlSeconds: 'ttl' };
 
-function inWordsOfForms(error: unknown): unknown {
+/** A failure of the service, with the names that forms have. The caller does not learn why a value is refused. */
+export function inWordsOfForms(error: unknown): unknown {
   if (!isTokenError(error)) return error;
   if (error.code !== 'invalid_token') return renamed(error, NAMES);
   if (error.details?.['member'] === 'actorToken') return notLive('actor_token');

@@ -20,6 +20,13 @@ export type OAuthRefusalCode = keyof typeof REFUSALS;
 export const REFUSALS = {
   unsupported_grant_type: 'the service does not offer this grant',
   invalid_target: 'a resource or an audience does not name a host',
+  unauthorized_client: 'only the bearer of a token may ask for one here',
+  authorization_pending: 'nobody has decided yet; poll again',
+  slow_down: 'the poll came early; wait five seconds longer from now on',
+  access_denied: 'somebody has denied the request',
+  expired_token: 'the request has expired',
+  invalid_grant:
+    'the device code is unknown or of another client, or its token was issued before or can no longer be',
 };
 
 /** A refusal with a code of OAuth. */

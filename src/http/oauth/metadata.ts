@@ -1,7 +1,9 @@
 import * as z from 'zod/mini';
 import { once } from '../../inputs/once.ts';
 import { publicUrlField } from '../../inputs/public-url.ts';
-import { checkOptions, flag, strict } from '../../inputs/schemas.ts';
+import { checkOptions, flag, gotKind, strict } from '../../inputs/schemas.ts';
+import { hasMethods } from '../../ports/has-methods.ts';
+import type { TokenRequests } from '../../requests/requests.ts';
 import { wellKnown } from '../well-known.ts';
 import { grantTypesOf, type OAuthOptions } from './token-endpoint.ts';
 
@@ -41,6 +43,7 @@ export function oauthMetadata(
   return wellKnown(issuerMetadataUrl(issuer), {
     issuer,
     ...(grantTypes.length > 0 && { token_endpoint: `${base}/oauth/token` }),
+    ...(read.requests && { device_authorization_endpoint: `${base}/oauth/device` }),
     ...(read.introspection && { introspection_endpoint: `${base}/introspect` }),
     grant_types_supported: grantTypes,
     response_types_supported: [],
@@ -59,6 +62,11 @@ export function oauthFields(place = '') {
   return {
     issuer: publicUrlField(`${place}issuer`, EXAMPLE),
     exchange: flag(`${place}exchange`),
+    requests: z.optional(
+      z.custom<TokenRequests>((value) => hasMethods<TokenRequests>(value, 'open', 'poll'), {
+        error: gotKind(`${place}requests must be TokenRequests`),
+      }),
+    ),
   };
 }
 

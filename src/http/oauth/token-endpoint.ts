@@ -1,6 +1,8 @@
+import type { TokenRequests } from '../../requests/requests.ts';
 import type { TokenService } from '../../service.ts';
 import { HttpError } from '../errors.ts';
 import type { HttpResponse } from '../responses.ts';
+import { deviceGrant } from './device.ts';
 import { exchange } from './exchange.ts';
 import { OAuthRefusal } from './failure.ts';
 import type { Form } from './form.ts';
@@ -18,17 +20,32 @@ export interface OAuthOptions {
    * {@link TokenService.derive}. @default false
    */
   readonly exchange?: boolean | undefined;
+  /**
+   * Lets programs ask for tokens at `/oauth/device`, and get them at `/oauth/token` once somebody who acts for an
+   * account has approved it at `/request/{code}` (RFC 8628). @default none
+   */
+  readonly requests?: TokenRequests | undefined;
 }
 
 /** All grants: the parts of the options that turn each on, and its `grant_type`. */
 const GRANTS = {
   exchange: { type: 'urn:ietf:params:oauth:grant-type:token-exchange', make: exchange },
+  requests: {
+    type: 'urn:ietf:params:oauth:grant-type:device_code',
+    make: (_, { requests }) => deviceGrant(requests as TokenRequests),
+  },
 } as const satisfies Readonly<
   Record<
     Exclude<keyof OAuthOptions, 'issuer'>,
-    { readonly type: string; readonly make: (tokens: TokenService) => Grant }
+    {
+      readonly type: string;
+      readonly make: (tokens: TokenService, options: Partial<OAuthOptions>) => Grant;
+    }
   >
 >;
+
+/** The `grant_type` of each grant. */
+export const GRANT_TYPES: readonly string[] = Object.values(GRANTS).map(({ type }) => type);
 
 /** The `grant_type` of each grant that is on; without one, there is no token endpoint. */
 export function grantTypesOf(options: Partial<OAuthOptions> = {}): readonly string[] {
@@ -53,12 +70,10 @@ export function tokenEndpoint(
   readonly address: string | undefined;
 }) => Promise<HttpResponse> {
   const grants = new Map<string, Grant>(
-    grantsOn(options).map(({ type, make }) => [type, make(tokens)]),
+    grantsOn(options).map(({ type, make }) => [type, make(tokens, options)]),
   );
   return async ({ form, authorization, address }) => {
-    if (authorization !== undefined || CLIENT_CREDENTIALS.some((name) => form.has(name))) {
-      throw invalidClient();
-    }
+    refuseCredentials(form, authorization);
     const grant = grants.get(form.require('grant_type'));
     if (grant !== undefined) return grant(form, address);
     throw new OAuthRefusal(
@@ -66,6 +81,13 @@ export function tokenEndpoint(
       `grant_type must be ${[...grants.keys()].join(' or ')}`,
     );
   };
+}
+
+/** @throws {HttpError} `unauthenticated` if a client tries to prove who it is */
+export function refuseCredentials(form: Form, authorization: string | undefined): void {
+  const isProving =
+    authorization !== undefined || CLIENT_CREDENTIALS.some((name) => form.has(name));
+  if (isProving) throw invalidClient();
 }
 
 function invalidClient(): HttpError {
