@@ -137,6 +137,9 @@ export function metadataPage(options: OAuthMetadataOptions): Page {
 /** The path of the console. */
 export const CONSOLE = '/console';
 
+/** Where people type the user code of a request: a short address, which leads to the screen of the console. */
+export const APPROVAL = '/approve';
+
 /** Below it, the service answers calls of the example catalog. */
 export const EXAMPLE = '/example';
 
@@ -147,6 +150,17 @@ const TO_CONSOLE: WholeResponse = {
   headers: { ...COMMON_HEADERS, location: CONSOLE_LINK, vary: 'accept' },
   body: null,
 };
+
+const TO_APPROVAL: WholeResponse = {
+  status: 302,
+  headers: { ...COMMON_HEADERS, location: `${CONSOLE_LINK}#/approve` },
+  body: null,
+};
+
+/** The page that leads people to the screen where they approve requests. */
+export function approvalPage(): Page {
+  return publicPage(APPROVAL, () => TO_APPROVAL);
+}
 
 /** The page and its files. A path with dot segments or escapes could be read in two ways. */
 const PATHS = /^\/console(?:\/(?:[\w-][\w.-]*)?)?(?:\?|$)/;

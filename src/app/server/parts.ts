@@ -11,7 +11,7 @@ import {
   type TokenHandlerOptions,
 } from '../../http/index.ts';
 import { allRoutes } from '../../http/routes.ts';
-import { isTokenError } from '../../index.ts';
+import { isTokenError, TokenRequests, type TokenService } from '../../index.ts';
 import { usageError } from '../terminal/errors.ts';
 import { callerAddress } from './client-address.ts';
 import { answersExample, examplePage } from './example.ts';
@@ -25,7 +25,15 @@ import { ErrorLog } from './logs/errors.ts';
 import { theLog, warn } from './logs/log.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { Monitoring } from './metrics/monitoring.ts';
-import { consolePage, EXAMPLE, frontPage, metadataPage, metadataPathOf } from './pages.ts';
+import {
+  APPROVAL,
+  approvalPage,
+  consolePage,
+  EXAMPLE,
+  frontPage,
+  metadataPage,
+  metadataPathOf,
+} from './pages.ts';
 import type { LastingParts } from './reload.ts';
 import { Sessions } from './sessions.ts';
 import { type ServeSettings, secretFiles, serviceOptions } from './settings.ts';
@@ -149,8 +157,15 @@ function callParts(
       frontPage(settings),
       ...(hasConsole ? [consolePage({ isExampleOn })] : []),
       ...(oauth
-        ? [metadataPage({ ...oauth, introspection: settings.introspection.length > 0 })]
+        ? [
+            metadataPage({
+              ...oauth,
+              requests: settings.requests !== 'off',
+              introspection: settings.introspection.length > 0,
+            }),
+          ]
         : []),
+      ...(settings.requests === 'off' ? [] : [approvalPage()]),
     ],
     sessionsOn: (leases) =>
       hasConsole ? new Sessions({ leases, audit, clientAddress }) : undefined,
@@ -164,6 +179,7 @@ function callParts(
       (observer) => observer !== undefined,
     ),
     onService: (tokens) => metrics?.countIntrospections(tokens),
+    requestsFor: (tokens) => requestsFor(tokens, settings, audit),
   };
 }
 
@@ -207,10 +223,15 @@ function handlerOptions(
 }
 
 /** @throws {CliError} naming the setting */
-function oauthOptions({ issuer, exchange }: ServeSettings): OAuthOptions | undefined {
+function oauthOptions(settings: ServeSettings): OAuthOptions | undefined {
+  const { issuer, exchange, requests } = settings;
   if (issuer === undefined) {
-    if (exchange) throw usageError('--exchange needs --issuer, such as https://auth.example');
+    const needing = exchange ? '--exchange' : requests !== 'off' && '--requests';
+    if (needing) throw usageError(`${needing} needs --issuer, such as https://auth.example`);
     return undefined;
+  }
+  if (requests !== 'off' && settings.console === 'off') {
+    throw usageError('--requests needs the console, where people approve: leave out --console off');
   }
   const oauth = { issuer, exchange };
   try {
@@ -220,6 +241,21 @@ function oauthOptions({ issuer, exchange }: ServeSettings): OAuthOptions | undef
     throw usageError(error.message.replace(/^issuer/, '--issuer (TOKENWRIGHT_ISSUER)'));
   }
   return oauth;
+}
+
+/** The requests for tokens of a service, if programs may ask for any. */
+function requestsFor(
+  tokens: TokenService,
+  { issuer = '', requests }: ServeSettings,
+  audit: Audit | undefined,
+): TokenRequests | undefined {
+  if (requests === 'off') return undefined;
+  return new TokenRequests({
+    tokens,
+    verificationUri: issuer.replace(/\/$/, '') + APPROVAL,
+    anonymous: requests === 'anyone',
+    onEvent: audit?.recordRequest,
+  });
 }
 
 /** Replaces the library's `accounts` in errors by the name of the setting. */
@@ -244,13 +280,15 @@ export function newLimiter(): FailureLimiter {
 
 /** The paths of optional routes. */
 function pathsOf(settings: ServeSettings): string[] {
-  const { introspection, revocation, derivation, exchange, docs, gateway, issuer } = settings;
+  const { introspection, revocation, derivation, exchange, requests } = settings;
+  const { docs, gateway, issuer } = settings;
   // Sessions are part of the console.
   const on = {
     introspection: introspection.length > 0,
     revocation,
     derivation,
-    grants: exchange,
+    grants: exchange || requests !== 'off',
+    requests: requests !== 'off',
     sessions: false,
   };
   return [

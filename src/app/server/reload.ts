@@ -14,6 +14,7 @@ import {
   type KeyOptions,
   type LeaseStore,
   type TokenEvent,
+  type TokenRequests,
   TokenService,
   type TokenServiceOptions,
 } from '../../index.ts';
@@ -47,6 +48,8 @@ export interface LastingParts {
   readonly inCall: (work: () => void) => void;
   /** Called with each service before its first call. */
   readonly onService: (tokens: TokenService) => void;
+  /** Makes the requests for tokens, if programs may ask for any. */
+  readonly requestsFor: (tokens: TokenService) => TokenRequests | undefined;
   readonly purgeAfter: ServeSettings['purgeAfter'];
 }
 
@@ -148,8 +151,10 @@ export class ReloadableService {
     tokens: TokenService,
     ways: Pick<TokenHandlerOptions, 'session'> & { readonly authenticate: Authenticate },
   ): RequestListener {
-    const { guardedPages, observers, inCall } = this.#parts;
-    const handler = tokenHandler({ ...this.#parts.handler, tokens, ...ways });
+    const { guardedPages, observers, inCall, requestsFor } = this.#parts;
+    const { oauth, ...options } = this.#parts.handler;
+    const withRequests = oauth && { ...oauth, requests: requestsFor(tokens) };
+    const handler = tokenHandler({ ...options, oauth: withRequests, tokens, ...ways });
     const handle = toNodeListener(handler);
     const routeOf = ownForms.get(handler)?.routeOf;
     const pages = [...this.#parts.pages, ...guardedPages(tokens)];

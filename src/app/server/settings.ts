@@ -300,6 +300,14 @@ const SETTINGS = {
     default: false,
     help: 'let bearers exchange their token for a narrower one at /oauth/token (RFC 8693). Needs --issuer',
   },
+  requests: {
+    group: 'access',
+    flag: '--requests WHO',
+    variable: 'TOKENWRIGHT_REQUESTS',
+    kind: choice('off', 'elevate', 'anyone'),
+    default: 'off',
+    help: 'who may ask for a token at /oauth/device, for people to approve in the console (RFC 8628): {values}. With elevate, only bearers, for more than their token holds. Needs --issuer and the console',
+  },
   gateway: {
     group: 'network',
     flag: '--gateway KIND',

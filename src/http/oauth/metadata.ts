@@ -8,7 +8,9 @@ import { wellKnown } from '../well-known.ts';
 import { grantTypesOf, type OAuthOptions } from './token-endpoint.ts';
 
 /** The options of {@link oauthMetadata}: those of the `oauth` of a token handler, and what else it offers. */
-export interface OAuthMetadataOptions extends OAuthOptions {
+export interface OAuthMetadataOptions extends Omit<OAuthOptions, 'requests'> {
+  /** The `requests` of the token handler, or whether it has some. @default false */
+  readonly requests?: TokenRequests | boolean | undefined;
   /** The public URL of the token handler, with its `basePath`. @default issuer */
   readonly base?: string | undefined;
   /** Whether the token handler has `introspection`. @default false */
@@ -63,16 +65,26 @@ export function oauthFields(place = '') {
     issuer: publicUrlField(`${place}issuer`, EXAMPLE),
     exchange: flag(`${place}exchange`),
     requests: z.optional(
-      z.custom<TokenRequests>((value) => hasMethods<TokenRequests>(value, 'open', 'poll'), {
+      z.custom<TokenRequests>(areRequests, {
         error: gotKind(`${place}requests must be TokenRequests`),
       }),
     ),
   };
 }
 
+function areRequests(value: unknown): boolean {
+  return hasMethods<TokenRequests>(value, 'open', 'poll');
+}
+
 const metadataOptions = once(() =>
   strict({
     ...oauthFields(),
+    requests: z.optional(
+      z.custom<TokenRequests | boolean>(
+        (value) => typeof value === 'boolean' || areRequests(value),
+        { error: gotKind('requests must be TokenRequests, or true or false') },
+      ),
+    ),
     base: z.optional(publicUrlField('base', EXAMPLE)),
     introspection: flag('introspection'),
   }),

@@ -48,11 +48,14 @@ const GRANTS = {
 export const GRANT_TYPES: readonly string[] = Object.values(GRANTS).map(({ type }) => type);
 
 /** The `grant_type` of each grant that is on; without one, there is no token endpoint. */
-export function grantTypesOf(options: Partial<OAuthOptions> = {}): readonly string[] {
+export function grantTypesOf(options: GrantSwitches = {}): readonly string[] {
   return grantsOn(options).map(({ type }) => type);
 }
 
-function grantsOn(options: Partial<OAuthOptions>) {
+/** Which grants are on. */
+type GrantSwitches = { readonly [Name in keyof typeof GRANTS]?: unknown };
+
+function grantsOn(options: GrantSwitches) {
   const names = Object.keys(GRANTS) as (keyof typeof GRANTS)[];
   return names.filter((name) => options[name]).map((name) => GRANTS[name]);
 }

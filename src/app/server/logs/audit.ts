@@ -3,7 +3,7 @@ import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { SignIn } from '../../../http/index.ts';
-import { systemClock, type TokenEvent } from '../../../index.ts';
+import { type RequestEvent, systemClock, type TokenEvent } from '../../../index.ts';
 import { clearTimeout, setTimeout } from '../../../time/timers.ts';
 import { type CliError, inputError } from '../../terminal/errors.ts';
 import { printable } from '../../terminal/layout.ts';
@@ -147,6 +147,13 @@ export class Audit {
     if (LIMITED.has(type) && !this.#trouble.take()) return;
     const session = this.#call.getStore()?.session;
     this.#write(at, type, session === undefined ? about : { ...about, session });
+  };
+
+  /** Logs what happens to a request for a token. */
+  readonly recordRequest = ({ type, at, id, ...about }: RequestEvent): void => {
+    if (type === 'requested' && !this.#trouble.take()) return;
+    const session = this.#call.getStore()?.session;
+    this.#write(at, type, { request: id, ...about, ...(session !== undefined && { session }) });
   };
 
   /** Does the work of one call, whose session may be named meanwhile. */
