@@ -28,17 +28,26 @@ export function requestVerbs(requests: TokenRequests | undefined, schemas: BodyS
       return succeed({ data: toWireRequest(request) });
     }),
     approveRequest: verb(async (requests, { account, user, code, address, body }) => {
-      const approval = toInput<object>(schemas.approve(), body ?? {});
+      const approval = toInput<object>(schemas.approve(), sent(body));
       const request = await requests.approve(account, code, { ...approval, by: user, address });
       return succeed({ data: toWireRequest(request) });
     }),
     denyRequest: verb(async (requests, { account, user, code, address, body }) => {
-      readInput(schemas.deny(), body ?? {});
+      readInput(schemas.deny(), sent(body));
       const isDenied = await requests.deny(account, code, { by: user, address });
       if (!isDenied) throw noRequest();
       return succeed({ data: null });
     }),
   };
+}
+
+/** A body has to be sent, even an empty object: a page of another site cannot send JSON. */
+function sent(body: unknown): unknown {
+  if (body !== undefined) return body;
+  throw new HttpError(
+    'unsupported_media_type',
+    'a body must be sent as "Content-Type: application/json", such as {}',
+  );
 }
 
 function noRequest(): HttpError {

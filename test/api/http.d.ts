@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
-import type { Clock, Explanation, RefusalReason, Token, TokenErrorCode, TokenService, Verdict } from 'tokenwright';
+import type { Clock, Explanation, RefusalReason, Token, TokenErrorCode, TokenRequests, TokenService, Verdict } from 'tokenwright';
 import type { AskedScope, Scope, ScopeCatalog } from 'tokenwright/scope';
 
 export type Authenticate = (credentials: Credentials, request: Request) => CallerAccount | null | Promise<CallerAccount | null>;
@@ -74,7 +74,8 @@ export type GuardedRequest = Pick<Request, 'method' | 'url' | 'headers'> | Guard
 
 export type HttpErrorCode = TokenErrorCode | 'invalid_json' | 'unauthenticated' | 'insufficient_scope' | 'address_denied' | 'limit_exceeded' | 'cross_site' | 'method_not_allowed' | 'payload_too_large' | 'uri_too_long' | 'unsupported_media_type' | 'overloaded' | 'revocation_unconfirmed' | 'usage_not_recorded' | 'internal';
 
-export interface OAuthMetadataOptions extends OAuthOptions {
+export interface OAuthMetadataOptions extends Omit<OAuthOptions, 'requests'> {
+  readonly requests?: TokenRequests | boolean | undefined;
   readonly base?: string | undefined;
   readonly introspection?: boolean | undefined;
 }
@@ -82,6 +83,7 @@ export interface OAuthMetadataOptions extends OAuthOptions {
 export interface OAuthOptions {
   readonly issuer: string;
   readonly exchange?: boolean | undefined;
+  readonly requests?: TokenRequests | undefined;
 }
 
 export interface ProtectedResourceOptions {

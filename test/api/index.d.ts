@@ -229,6 +229,7 @@ export interface OpenedRequest {
   readonly userCode: string;
   readonly verificationUri: string;
   readonly expiresAt: Date;
+  readonly expiresInSeconds: number;
   readonly intervalSeconds: number;
 }
 

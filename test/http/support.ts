@@ -8,6 +8,8 @@ import {
 import {
   generateKey,
   MemoryTokenStore,
+  TokenRequests,
+  type TokenRequestsOptions,
   TokenService,
   type TokenServiceOptions,
 } from '../../src/index.ts';
@@ -50,6 +52,7 @@ export const CODES = {
   invalid_token: [401, 132],
   cross_site: [403, 131],
   token_expired: [409, 140],
+  request_decided: [409, 141],
   method_not_allowed: [405, 150],
   version_conflict: [412, 160],
   payload_too_large: [413, 170],
@@ -96,6 +99,8 @@ export interface SetUpOptions
   readonly store?: EngineStore;
   /** `null` for a service without a catalog. @default CATALOG */
   readonly catalog?: readonly string[] | null;
+  /** Lets programs ask for tokens. */
+  readonly requests?: Omit<TokenRequestsOptions, 'tokens'>;
 }
 
 /** Turns on every feature. */
@@ -104,6 +109,7 @@ export const EVERYTHING: SetUpOptions = {
   revocation: true,
   derivation: true,
   oauth: { issuer: 'https://auth.example', exchange: true },
+  requests: { verificationUri: 'https://auth.example/approve', anonymous: true },
   limiter: { waitSeconds: async () => 0, failed: async () => 0, succeeded: () => {} },
   clientAddress: () => '192.0.2.1',
   usage: true,
@@ -124,6 +130,8 @@ export function setUp({
   prefix = 'acme',
   session,
   authenticate = session === undefined ? checkPassword : undefined,
+  requests: asking,
+  oauth = asking && { issuer: 'https://auth.example' },
   ...handlerOptions
 }: SetUpOptions = {}) {
   const clock = manualClock();
@@ -143,7 +151,9 @@ export function setUp({
     catalog: catalog === null ? undefined : ScopeCatalog.from(catalog),
   });
   const ways = { authenticate, session } as SignInWay;
-  const handler = tokenHandler({ tokens, ...ways, ...handlerOptions });
+  const requests = asking && new TokenRequests({ tokens, ...asking });
+  const grants = oauth && { ...oauth, ...(requests && { requests }) };
+  const handler = tokenHandler({ tokens, ...ways, oauth: grants, ...handlerOptions });
   for (const thing of [tokens, handler]) keepInspected(thing);
   keepPassword(PASSWORD);
   const send = async (request: Request) => readAnswer(await handler(request));

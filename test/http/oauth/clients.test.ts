@@ -17,8 +17,9 @@ async function serving() {
   const server = createServer().listen(0, '127.0.0.1');
   const issuer = `http://127.0.0.1:${await portOf(server)}`;
   const oauth = { issuer, exchange: true };
-  const setting = setUp({ oauth });
-  const metadata = oauthMetadata(oauth);
+  const requests = { verificationUri: `${issuer}/approve`, anonymous: true };
+  const setting = setUp({ oauth, requests });
+  const metadata = oauthMetadata({ ...oauth, requests: true });
   server.on(
     'request',
     toNodeListener(async (request) => metadata(request) ?? setting.handler(request)),
@@ -29,6 +30,38 @@ async function serving() {
 }
 
 describe('oauth4webapi', () => {
+  it('asks for more than a token holds, and gets it when somebody has approved', async () => {
+    const { issuer, form, tokens, call } = await serving();
+    const insecure = { [oauth4webapi.allowInsecureRequests]: true };
+    const discovery = { ...insecure, algorithm: 'oauth2' as const };
+    const found = await oauth4webapi.discoveryRequest(issuer, discovery);
+    const server = await oauth4webapi.processDiscoveryResponse(issuer, found);
+    const client = { client_id: 'agent' };
+    const proof = oauth4webapi.None();
+    const asked = new URLSearchParams({ ...form, scope: 'POST:shop.example/orders' });
+    const opened = await oauth4webapi.processDeviceAuthorizationResponse(
+      server,
+      client,
+      await oauth4webapi.deviceAuthorizationRequest(server, client, proof, asked, insecure),
+    );
+    const poll = async () =>
+      oauth4webapi.processDeviceCodeResponse(
+        server,
+        client,
+        await oauth4webapi.deviceCodeGrantRequest(
+          server,
+          client,
+          proof,
+          opened.device_code,
+          insecure,
+        ),
+      );
+    await expect(poll()).rejects.toMatchObject({ error: 'authorization_pending' });
+    await expect(poll()).rejects.toMatchObject({ error: 'slow_down' });
+    await call('POST', `/request/${opened.user_code}/approve`, { json: {} });
+    await expect(poll()).rejects.toMatchObject({ error: 'slow_down' });
+  });
+
   /** Discovers the server, and exchanges by its token endpoint. */
   async function exchange(issuer: URL, parameters: URLSearchParams) {
     const insecure = { [oauth4webapi.allowInsecureRequests]: true };
@@ -71,6 +104,33 @@ describe('oauth4webapi', () => {
 });
 
 describe('openid-client', () => {
+  it('asks for a token, waits, and gets it when somebody has approved', async () => {
+    const { issuer, tokens, call, clock } = await serving();
+    const config = await discover(issuer);
+    const asked = { scope: ORDERS, purpose: 'one task' };
+    const opened = await openid.initiateDeviceAuthorization(config, asked);
+    expect(opened).toMatchObject({ verification_uri: `${issuer.origin}/approve`, interval: 5 });
+
+    await call('POST', `/request/${opened.user_code}/approve`, { json: {} });
+    clock.advance(5);
+    const answer = await openid.pollDeviceAuthorizationGrant(config, { ...opened, interval: 0.01 });
+
+    expect(answer).toMatchObject({ expires_in: 3600, scope: ORDERS });
+    const token = await tokens.introspect(answer.access_token);
+    expect(token).toMatchObject({ account: 'ada', name: 'agent', purpose: 'one task' });
+  });
+
+  it('learns that the request was denied', async () => {
+    const { issuer, call } = await serving();
+    const config = await discover(issuer);
+    const opened = await openid.initiateDeviceAuthorization(config, { scope: ORDERS });
+    await call('POST', `/request/${opened.user_code}/deny`, { json: {} });
+
+    await expect(
+      openid.pollDeviceAuthorizationGrant(config, { ...opened, interval: 0.01 }),
+    ).rejects.toMatchObject({ error: 'access_denied' });
+  });
+
   const discover = (issuer: URL) =>
     openid.discovery(issuer, 'agent', undefined, openid.None(), {
       algorithm: 'oauth2',
