@@ -11,6 +11,8 @@ export type AnswerTo<Name extends RouteName> = (typeof ROUTES)[Name] extends {
 export interface Call {
   /** The id of the token in the path. */
   readonly token?: string | undefined;
+  /** The user code of the request in the path, as it was typed. */
+  readonly code?: string | undefined;
   /** Those that are `undefined` are not sent. */
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
   /** Sent as JSON, or as a form. */
@@ -96,13 +98,14 @@ export class ServiceClient {
   }
 }
 
-function pathOf(path: string, { token = '', query = {} }: Call): string {
+function pathOf(path: string, { token = '', code = '', query = {} }: Call): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined) search.set(name, String(value));
   }
   const text = search.toString();
-  return path.replace('{token}', token) + (text === '' ? '' : `?${text}`);
+  const named = path.replace('{token}', token).replace('{code}', encodeURIComponent(code));
+  return named + (text === '' ? '' : `?${text}`);
 }
 
 function requestOf(method: string, { body, ifVersion, bearer }: Call): SentRequest {

@@ -16,6 +16,7 @@ describe('a request', () => {
       userCode: expect.stringMatching(/^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/),
       verificationUri: VERIFICATION_URI,
       expiresAt: new Date(clock.now().getTime() + 600_000),
+      expiresInSeconds: 600,
       intervalSeconds: 5,
     });
     const { deviceCode, userCode } = opened;

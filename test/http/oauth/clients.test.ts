@@ -31,7 +31,7 @@ async function serving() {
 
 describe('oauth4webapi', () => {
   it('asks for more than a token holds, and gets it when somebody has approved', async () => {
-    const { issuer, form, tokens, call } = await serving();
+    const { issuer, form, call } = await serving();
     const insecure = { [oauth4webapi.allowInsecureRequests]: true };
     const discovery = { ...insecure, algorithm: 'oauth2' as const };
     const found = await oauth4webapi.discoveryRequest(issuer, discovery);

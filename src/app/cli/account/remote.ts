@@ -24,6 +24,7 @@ export interface Login {
  */
 export function remoteClient(base: string, login: Login | undefined): TokenClient {
   const send = sendTo(base, login);
+  const service = serviceAt(base, login);
   const toError = (failure: ApiError) => describe(failure, base);
   const connection: Connection = {
     name: login === undefined ? base : `${login.user} at ${base}`,
@@ -37,15 +38,19 @@ export function remoteClient(base: string, login: Login | undefined): TokenClien
         token: value,
         ...(address !== undefined && { client_address: address }),
       });
-      const service = new ServiceClient({ send, read: readJson, isAnswer });
       return judge(await service.call('POST /introspect', { body }), need);
     },
   };
   return new TokenClient(connection);
 }
 
+/** The calls of a service, with the credentials of an account or without. */
+export function serviceAt(base: string, login?: Login): ServiceClient {
+  return new ServiceClient({ send: sendTo(base, login), read: readJson, isAnswer });
+}
+
 /** Sends calls to a service. Refuses redirects: the credentials are for this service alone. */
-function sendTo(base: string, login: Login | undefined): Send {
+function sendTo(base: string, login?: Login): Send {
   const credentials = login && Buffer.from(`${login.user}:${login.password}`).toString('base64');
   const authorization = credentials && `Basic ${credentials}`;
   return async (path, init) => {
@@ -74,6 +79,9 @@ function refusalOf(path: string, { status, headers }: Response): string | undefi
   if (path === '/introspect' && status === 401) {
     return 'refuses with 401: to verify, the credentials must be those of --introspection, not those of an account';
   }
+  if (path === '/oauth/device' && status === 404) {
+    return 'takes no requests for tokens: start it with serve --issuer URL --requests elevate, or anyone';
+  }
   // A service without --derivation takes `derive` for the id of a token, and asks for a password.
   const challenge = headers.get('www-authenticate') ?? '';
   return path === '/token/derive' && status === 401 && !challenge.startsWith('Bearer')
@@ -81,7 +89,8 @@ function refusalOf(path: string, { status, headers }: Response): string | undefi
     : undefined;
 }
 
-function describe(
+/** What a service has refused, in words. */
+export function describe(
   { status, message, details, retryAfterSeconds }: ApiError,
   base: string,
 ): CliError {
@@ -118,15 +127,15 @@ async function readJson({ body }: Response): Promise<unknown> {
  *
  * @throws {CliError} that never repeats the address, which may hold a password
  */
-export function readBase(text: string): string {
+export function readBase(text: string, flag = '--url (TOKENWRIGHT_URL)'): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isWeb = url?.protocol === 'http:' || url?.protocol === 'https:';
   if (url === undefined || !isWeb || url.search !== '' || url.hash !== '') {
-    throw usageError('--url (TOKENWRIGHT_URL) must be like http://127.0.0.1:8787');
+    throw usageError(`${flag} must be like http://127.0.0.1:8787`);
   }
   if (url.username !== '' || url.password !== '') {
     throw usageError(
-      '--url (TOKENWRIGHT_URL) must hold no user and password: they are for TOKENWRIGHT_USER and TOKENWRIGHT_PASSWORD',
+      `${flag} must hold no user and password: they are for TOKENWRIGHT_USER and TOKENWRIGHT_PASSWORD`,
     );
   }
   return url.href.replace(/\/$/, '');

@@ -65,6 +65,7 @@ import {
   usageOutcome,
   verificationOutcome,
 } from './token-output.ts';
+import { TOKEN_REQUEST } from './token-request.ts';
 
 const INVALID = 'the value is not, or no longer, valid';
 
@@ -708,6 +709,7 @@ enough   GET:shop.example/bills$`,
     },
   }),
   TOKEN_DERIVE,
+  TOKEN_REQUEST,
 ];
 
 /** A catalog that only names things is not read for programs. */
