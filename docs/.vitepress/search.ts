@@ -20,6 +20,9 @@ const KEYWORDS: Readonly<Record<string, string>> = {
     'rate limit quota throttle too many requests 429 one-time single use ip allowlist whitelist',
   '/guides/token-exchange':
     'oauth rfc 8693 rfc 8414 authorization server on behalf of actor act audience',
+  '/guides/agents':
+    'agent ai llm approve approval request elevate elevation step up device flow rfc 8628 consent human in the loop',
+  '/security/agents': 'prompt injection confused deputy phishing agent ai',
   '/guides/derive-tokens': 'delegate delegation agent ai llm mcp child',
   '/guides/rotate-values#change-your-mind': 'undo cancel rotation',
   '/guides/many-nodes': 'cluster replicas servers instances share scale',

@@ -58,6 +58,7 @@ export const sidebar: Items = [
     items: [
       item('Rotate a value without a lock-out', '/guides/rotate-values'),
       item('Derive narrower tokens', '/guides/derive-tokens'),
+      item('Tokens for agents', '/guides/agents'),
       item('Exchange tokens over OAuth', '/guides/token-exchange'),
       item('Guard an MCP server', '/guides/mcp'),
       item('Limit where from and how often', '/guides/limits'),
