@@ -313,6 +313,8 @@ type PrismaTransaction = Parameters<typeof postgres.fromPrisma>[0] & {
 };
 declare global {
   const tokens: tokenwright.TokenService;
+  const requests: tokenwright.TokenRequests;
+  const deviceCode: string;
   const token: tokenwright.IssuedToken;
   const record: tokenwright.TokenRecord;
   const store: tokenwright.TokenStore;

@@ -13,7 +13,7 @@ const KEYWORDS: Readonly<Record<string, string>> = {
   '/concepts/token': 'token access opaque look format',
   '/concepts/token#methods': 'verify issue list methods functions',
   '/concepts/token#lifetime': 'how long valid live duration ttl',
-  '/guides/usage': 'count counts often statistics',
+  '/guides/usage': 'count counts requests often statistics',
   '/guides/many-nodes#checklist': 'resource server verify only keys',
   '/guides/from-openapi#issue-a-token-for-one-resource': 'only one repository project',
   '/guides/limits':
@@ -106,7 +106,7 @@ export const QUESTIONS: readonly (readonly [question: string, pages: RegExp])[] 
   ['unit tests without a database', /^\/guides\/testing/],
   ['logo and colors of the console', /^\/guides\/console#name-and-look/],
   ['translate the console to german', /^\/guides\/console#in-your-language/],
-  ['tokens for ai agents', /^\/guides\/derive-tokens/],
+  ['tokens for ai agents', /^\/guides\/agents/],
   ['I lost the admin password', /^\/faq#i-lost-the-password/],
   ['store extra data on a token', /^\/faq#how-do-i-store-my-own-data/],
   ['move from sqlite to postgres', /^\/guides\/keep-it-running#move/],

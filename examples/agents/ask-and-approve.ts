@@ -38,5 +38,5 @@ console.log((await tokens.verify(elevation, { scope: refund })).reason); // ance
 
 // In the evening Ada ends everything that she has started.
 const { count } = await tokens.revokeAll('ada', { createdBy: 'ada', dryRun: true });
-console.log(count, await tokens.revokeAll('ada', { createdBy: 'ada' })); // 2 2
+console.log(count, await tokens.revokeAll('ada', { createdBy: 'ada' })); // 1 1
 await tokens.close();

@@ -75,7 +75,7 @@ export interface Approval {
   readonly by?: string | undefined;
 }
 
-const options = once(() =>
+const options = /* @__PURE__ */ once(() =>
   strict({
     tokens: z.custom<TokenService>((value) => hasMethods(value, 'issue', 'verify', 'parts'), {
       error: gotKind('tokens must be a TokenService'),
@@ -127,7 +127,7 @@ function isRequestStore(value: unknown): value is RequestStore {
   return hasMethods<RequestStore>(value, 'insert', 'find', 'replace', 'purge');
 }
 
-const client = once(() =>
+const client = /* @__PURE__ */ once(() =>
   z.custom<string>(isClient, {
     error: gotKind(
       `client must be 1 to ${MAX_CLIENT_LENGTH} characters without control characters`,
@@ -144,7 +144,7 @@ function isClient(value: unknown): boolean {
   );
 }
 
-const address = once(() =>
+const address = /* @__PURE__ */ once(() =>
   z.optional(z.string({ error: gotKind('address must be an IP address as a text') })),
 );
 
@@ -190,9 +190,9 @@ export async function readOpen(
   return read;
 }
 
-const by = once(() => z.optional(fields.createdBy()));
+const by = /* @__PURE__ */ once(() => z.optional(fields.createdBy()));
 
-const approveOptions = once(() =>
+const approveOptions = /* @__PURE__ */ once(() =>
   strict({
     scopes: z.optional(fields.scopes()),
     ttlSeconds: z.optional(secondsField('ttlSeconds', 1, Number.MAX_SAFE_INTEGER)),
@@ -200,9 +200,9 @@ const approveOptions = once(() =>
     address: address(),
   }),
 );
-export const denyOptions = once(() => strict({ by: by(), address: address() }));
-export const getRequestOptions = once(() => strict({ address: address() }));
-export const pollOptions = once(() => strict({ client: client() }));
+export const denyOptions = /* @__PURE__ */ once(() => strict({ by: by(), address: address() }));
+export const getRequestOptions = /* @__PURE__ */ once(() => strict({ address: address() }));
+export const pollOptions = /* @__PURE__ */ once(() => strict({ client: client() }));
 
 /** @throws {TokenError} as the scopes are refused */
 export function readApproval(given: unknown): Read<ApproveOptions> | Promise<Read<ApproveOptions>> {

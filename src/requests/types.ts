@@ -102,15 +102,21 @@ export type PollResult =
        *   longer have what was approved, or the token to be elevated was changed
        */
       readonly state: 'pending' | 'slow_down' | 'denied' | 'expired' | 'unknown';
+      /** Only of `issued`. */
       readonly token?: undefined;
     }
-  | { readonly state: 'issued'; readonly token: IssuedToken };
+  | {
+      readonly state: 'issued';
+      /** With its value, this once. */
+      readonly token: IssuedToken;
+    };
 
 /**
  * Something that happened to a request, without its codes. `account` and `by` are present as far as they are
  * known.
  */
 export interface RequestEvent {
+  /** What happened. */
   readonly type: 'requested' | 'approved' | 'denied';
   /** The public id of the request. */
   readonly id: string;

@@ -9,7 +9,11 @@ const LETTERS = 'BCDFGHJKLMNPQRSTVWXZ';
 const MAX_TYPED = 64;
 
 /** Draws a user code: 34 random bits. */
-export const drawUserCode: () => string = customRandom(LETTERS, USER_CODE_LENGTH, drawBytes);
+export const drawUserCode: () => string = /* @__PURE__ */ customRandom(
+  LETTERS,
+  USER_CODE_LENGTH,
+  drawBytes,
+);
 
 /** A user code as people read it, such as `WDJB-MJHT`. */
 export function shownUserCode(code: string): string {
