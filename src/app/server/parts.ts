@@ -294,6 +294,7 @@ function pathsOf(settings: ServeSettings): string[] {
   return [
     ...allRoutes().flatMap(({ path, option }) => (option && on[option] ? [path] : [])),
     ...(issuer === undefined ? [] : [metadataPathOf(issuer)]),
+    ...(requests === 'off' ? [] : [APPROVAL]),
     ...(gateway === undefined ? [] : [CHECK]),
     ...(docs ? ['/docs'] : []),
     ...(answersExample(settings) ? [`${EXAMPLE}/orders`] : []),

@@ -337,6 +337,52 @@ describe('tokenwright serve', () => {
     expect((await fetch(plain.url + path)).status).toBe(404);
   });
 
+  it('takes requests for tokens with --issuer and --requests', async () => {
+    const issuer = 'https://auth.example/one';
+    const audit = join(newFolder(), 'audit.log');
+    const flags = ['--issuer', issuer, '--requests', 'anyone', '--audit', audit];
+    const service = await serve(['--data', newFolder(), ...ACCOUNT, ...flags]);
+    const form = (path: string, members: Record<string, string>) =>
+      fetch(service.url + path, { method: 'POST', body: new URLSearchParams(members) });
+    const client_id = 'deploy bot';
+
+    const opened = await (await form('/oauth/device', { client_id, scope: 'GET:*/*' })).json();
+    expect(opened).toMatchObject({ verification_uri: `${issuer}/approve`, expires_in: 600 });
+    const { user_code, device_code } = opened;
+    const path = `/request/${user_code}/approve`;
+    const { body: approved } = await call(service, path, { method: 'POST', body: {} });
+    expect(approved.data).toMatchObject({ state: 'approved', client: client_id });
+    const grant_type = 'urn:ietf:params:oauth:grant-type:device_code';
+    const answer = await form('/oauth/token', { grant_type, client_id, device_code });
+    expect(await answer.json()).toMatchObject({ token_type: 'Bearer', expires_in: 3600 });
+
+    const page = await fetch(`${service.url}/approve`, { redirect: 'manual' });
+    expect([page.status, page.headers.get('location')]).toEqual([302, './console#/approve']);
+    const metadata = await fetch(`${service.url}/.well-known/oauth-authorization-server/one`);
+    expect(await metadata.json()).toMatchObject({
+      device_authorization_endpoint: `${issuer}/oauth/device`,
+    });
+    await service.stop();
+    const lines = readFileSync(audit, 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    const { request } = lines.find(({ event }) => event === 'requested');
+    expect(lines).toContainEqual(expect.objectContaining({ event: 'approved', request }));
+    expect(lines).toContainEqual(expect.objectContaining({ event: 'issued', request }));
+    expect(JSON.stringify(lines)).not.toMatch(new RegExp(`${user_code}|${device_code}`));
+  });
+
+  it('lets only bearers ask with --requests elevate', async () => {
+    const flags = ['--issuer', 'https://auth.example', '--requests', 'elevate'];
+    const service = await serve(['--data', newFolder(), ...ACCOUNT, ...flags]);
+    const body = new URLSearchParams({ client_id: 'bot', scope: 'GET:*/*' });
+
+    const answer = await fetch(`${service.url}/oauth/device`, { method: 'POST', body });
+
+    expect(await answer.json()).toMatchObject({ error: 'unauthorized_client' });
+  });
+
   it('enables introspection, revocation and docs with variables', async () => {
     const service = await serve(['--data', newFolder(), ...ACCOUNT], {
       TOKENWRIGHT_INTROSPECTION: 'rs:battery-staple,other:staple-battery',
@@ -484,6 +530,12 @@ describe('tokenwright serve', () => {
     ],
     [['--introspection', 'rs:canary7'], 2, '--introspection (TOKENWRIGHT_INTROSPECTION) must have'],
     [['--exchange'], 2, '--exchange needs --issuer, such as https://auth.example'],
+    [['--requests', 'anyone'], 2, '--requests needs --issuer, such as https://auth.example'],
+    [
+      ['--requests', 'elevate', '--issuer', 'https://auth.example', '--console', 'off'],
+      2,
+      '--requests needs the console, where people approve: leave out --console off',
+    ],
     [['--issuer', 'http://auth.example'], 2, '--issuer (TOKENWRIGHT_ISSUER) must be an https URL'],
     [
       ['--max-tokens', '0'],
