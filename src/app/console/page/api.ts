@@ -13,6 +13,7 @@ import type {
   WireFinding,
   WirePermission,
   WirePreset,
+  WireRequest,
   WireScopeDetail,
   WireToken,
   WireUsage,
@@ -47,6 +48,7 @@ export interface ListQuery {
   readonly parent?: string;
   readonly scope?: string;
   readonly domain?: string;
+  readonly createdBy?: string;
   readonly unused?: string;
   readonly sort?: string;
   readonly cursor?: string;
@@ -77,6 +79,12 @@ export interface Question {
   readonly method: string;
   readonly domain: string;
   readonly target: string;
+}
+
+/** The body of `POST /request/{code}/approve`. */
+export interface Approval {
+  readonly scopes: readonly string[];
+  readonly ttl: number;
 }
 
 /** A finding of the review, about one token. */
@@ -191,6 +199,19 @@ export class Api {
     return { findings, ...(answer.cursor !== undefined && { cursor: answer.cursor }) };
   }
 
+  /** The request for a token that has this code. */
+  async request(code: string): Promise<WireRequest> {
+    return (await this.#client.call('GET /request/{code}', { code })).data;
+  }
+
+  async approve(code: string, body: Approval): Promise<WireRequest> {
+    return (await this.#client.call('POST /request/{code}/approve', { code, body })).data;
+  }
+
+  async deny(code: string): Promise<void> {
+    await this.#client.call('POST /request/{code}/deny', { code, body: {} });
+  }
+
   /** What this account may choose from. */
   async choices(): Promise<Choices> {
     const answer = await this.#client.call('GET /scopes', { query: { details: true } });
@@ -255,6 +276,11 @@ export async function readAbilities(base: string): Promise<Abilities> {
     listsChildren: parametersOf(document).some(({ name }) => name === 'parent'),
     has: (path) => paths.includes(path),
   };
+}
+
+/** Whether programs can ask for tokens that somebody then approves. */
+export function takesRequests({ has }: Pick<Abilities, 'has'>): boolean {
+  return has('/request/{code}');
 }
 
 /** The members that the body of a new token can have. */

@@ -8,7 +8,9 @@ import {
   findSession,
   readAbilities,
   renewSession,
+  takesRequests,
 } from './api.ts';
+import { ApproveScreen } from './approve.tsx';
 import { type Console, ConsoleContext } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { Dialog } from './controls/dialog.tsx';
@@ -173,7 +175,7 @@ function SignedIn({ base, example, title, brand, session, abilities, signOut }: 
         onSignOut={session.kind === 'host' ? undefined : leave}
         message={message}
       >
-        <CurrentScreen route={route} />
+        <CurrentScreen route={route} abilities={abilities} />
       </Shell>
       {renewal.isAsked && (
         <RenewDialog door={door} session={session} onRenewed={renewal.accept} onLeave={leave} />
@@ -202,7 +204,12 @@ function useSignOutElsewhere(base: string, session: Session, signOut: () => void
   return () => channel?.postMessage('signed out');
 }
 
-function CurrentScreen({ route }: { readonly route: Route }) {
+interface CurrentScreenProps extends Pick<Console, 'abilities'> {
+  readonly route: Route;
+}
+
+function CurrentScreen({ route, abilities }: CurrentScreenProps) {
+  if (route.screen === 'approve' && takesRequests(abilities)) return <ApproveScreen />;
   switch (route.screen) {
     case 'new':
       return <NewTokenScreen />;
@@ -211,7 +218,7 @@ function CurrentScreen({ route }: { readonly route: Route }) {
     case 'token':
       return <TokenScreen key={route.id} id={route.id} />;
     default:
-      return <TokenList search={route.search ?? ''} />;
+      return <TokenList search={route.screen === 'list' ? (route.search ?? '') : ''} />;
   }
 }
 

@@ -109,11 +109,12 @@ export function EditDialog(props: EditDialogProps) {
   );
 }
 
-/** What a token may be given: never more than the one that it was derived from has. */
-function useChoicesFor({ parent }: ShownToken): Loaded<Choices> {
+/** What a token may be given: never more than the one that it was derived from has, and an elevation no more at all. */
+function useChoicesFor({ parent, elevates, scopes }: ShownToken): Loaded<Choices> {
   const { api, choices } = useConsole();
   return useLoaded('choices', async () => {
     const all = await choices();
+    if (elevates !== undefined) return choicesAmong(all, scopes);
     return parent === undefined ? all : choicesAmong(all, (await api.get(parent)).scopes);
   });
 }

@@ -12,6 +12,7 @@ const COLUMNS = [
   'uses',
   'parent',
   'scopes',
+  'createdBy',
 ] as const;
 
 /** Tokens as CSV (RFC 4180), with times in ISO 8601 and scopes separated by spaces. */
@@ -22,10 +23,11 @@ export function csvOf(tokens: readonly ShownToken[]): string {
 
 function rowOf(token: ShownToken): readonly string[] {
   const { id, name = '', masked, state, createdAt, expire, lastUsed, uses, parent = '' } = token;
+  const { createdBy = '' } = token;
   const used = lastUsed ? timeOf(lastUsed) : '';
   const count = uses === undefined ? '' : String(uses);
   const times = [timeOf(createdAt), timeOf(expire), used];
-  return [id, name, masked, state, ...times, count, parent, token.scopes.join(' ')];
+  return [id, name, masked, state, ...times, count, parent, token.scopes.join(' '), createdBy];
 }
 
 function timeOf(seconds: number): string {

@@ -36,7 +36,7 @@ export function EmptyList({ filters, onFilter }: TokenFiltersProps) {
 }
 
 function filterText(filters: ListFilters, name: FilterName): string {
-  const { filter, unused, name: label, state, scope, host } = TEXTS.list;
+  const { filter, unused, name: label, state, scope, host, createdBy } = TEXTS.list;
   switch (name) {
     case 'unused':
       return unused;
@@ -48,6 +48,8 @@ function filterText(filters: ListFilters, name: FilterName): string {
       return filter({ label: scope, value: filters.scope });
     case 'domain':
       return filter({ label: host, value: filters.domain });
+    case 'createdBy':
+      return filter({ label: createdBy, value: filters.createdBy });
   }
 }
 

@@ -11,6 +11,8 @@ export interface ListFilters {
   readonly state: (typeof STATES)[number];
   readonly scope: string;
   readonly domain: string;
+  /** The whole name of who made it. */
+  readonly createdBy: string;
   /** Only tokens that were never used. */
   readonly unused: boolean;
   readonly sort: (typeof SORTS)[number];
@@ -24,11 +26,12 @@ export const NO_FILTERS: ListFilters = {
   state: 'live',
   scope: '',
   domain: '',
+  createdBy: '',
   unused: false,
   sort: 'created',
 };
 
-const NAMES: readonly FilterName[] = ['name', 'state', 'scope', 'domain', 'unused'];
+const NAMES: readonly FilterName[] = ['name', 'state', 'scope', 'domain', 'createdBy', 'unused'];
 
 /** The filters that leave something out. */
 export function activeFilters(filters: ListFilters): readonly FilterName[] {
@@ -46,6 +49,7 @@ export function readFilters(search: string): ListFilters {
     state: oneOf('state', STATES, NO_FILTERS.state),
     scope: textOf('scope'),
     domain: textOf('domain'),
+    createdBy: textOf('createdBy'),
     unused: given.get('unused') === 'never',
     sort: oneOf('sort', SORTS, NO_FILTERS.sort),
   };
@@ -60,13 +64,14 @@ export function searchOf(filters: ListFilters): string {
 
 /** The parameters by which the service filters and sorts. */
 export function queryOf(filters: ListFilters): Omit<ListQuery, 'limit'> {
-  const { name, state, scope, domain, unused, sort } = filters;
+  const { name, state, scope, domain, createdBy, unused, sort } = filters;
   return {
     state,
     sort,
     ...(name !== '' && { name }),
     ...(scope !== '' && { scope }),
     ...(domain !== '' && { domain }),
+    ...(createdBy !== '' && { createdBy }),
     ...(unused && { unused: 'never' }),
   };
 }

@@ -1,6 +1,6 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-/** The screens, each with an address of its own. An address holds ids and filters, never a value. */
+/** The screens, each with an address of its own. An address holds ids and filters, never a value or a code. */
 export type Route =
   | {
       readonly screen: 'list';
@@ -9,6 +9,7 @@ export type Route =
     }
   | { readonly screen: 'new' }
   | { readonly screen: 'review' }
+  | { readonly screen: 'approve' }
   | { readonly screen: 'token'; readonly id: string };
 
 /** The address of a screen, for links: the part after `#`. */
@@ -33,6 +34,7 @@ export function readRoute(hash: string): Route {
   if (id !== undefined) return { screen: 'token', id };
   if (hash === '#/new') return { screen: 'new' };
   if (hash === '#/review') return { screen: 'review' };
+  if (hash === '#/approve') return { screen: 'approve' };
   const [, search] = /^#\/\?(.+)$/.exec(hash) ?? [];
   if (search !== undefined) return { screen: 'list', search };
   return { screen: 'list' };

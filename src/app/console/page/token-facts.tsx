@@ -4,19 +4,18 @@ import type { ShownToken } from './api.ts';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { CopyButton } from './controls/copy-button.tsx';
+import { Foreign } from './controls/foreign.tsx';
 import { Icon, type IconName } from './controls/icon.tsx';
 import { ErrorNotice } from './controls/notice.tsx';
 import { exactTime, Time } from './controls/time.tsx';
 import { limitsText } from './limits-text.ts';
-import { toApiError, useLoaded } from './loading.ts';
-import { hrefOf } from './router.ts';
-import { nameOf } from './shown-token.ts';
+import { toApiError } from './loading.ts';
 import { LANGUAGE, TEXTS } from './texts.ts';
-import { LastUse } from './token-row.tsx';
+import { LastUse, LinkTo } from './token-row.tsx';
 
 /** The facts about a token, apart from its scopes: the most important ones first. */
 export function TokenFacts({ token }: { readonly token: ShownToken }) {
-  const { uses, metadata, parent, limits } = token;
+  const { uses, metadata, limits } = token;
   return (
     <section class="card" aria-label={TEXTS.token.facts}>
       <dl class="fact-list">
@@ -40,11 +39,7 @@ export function TokenFacts({ token }: { readonly token: ShownToken }) {
         <Fact label={TEXTS.token.value} icon="key">
           <Value token={token} />
         </Fact>
-        {parent !== undefined && (
-          <Fact label={TEXTS.token.parent} icon="branch">
-            <ParentLink id={parent} />
-          </Fact>
-        )}
+        <Origin token={token} />
         {limits !== undefined && (
           <Fact label={TEXTS.token.limits} icon="shield">
             {limitsText(limits)}
@@ -57,6 +52,47 @@ export function TokenFacts({ token }: { readonly token: ShownToken }) {
         )}
       </dl>
     </section>
+  );
+}
+
+/** Who made the token, from what, and for what. */
+function Origin({ token }: { readonly token: ShownToken }) {
+  const { createdBy, purpose, actor, parent, elevates } = token;
+  return (
+    <>
+      {createdBy !== undefined && (
+        <Fact label={TEXTS.token.createdBy} icon="user">
+          <Foreign text={createdBy} />
+        </Fact>
+      )}
+      {purpose !== undefined && (
+        <Fact label={TEXTS.token.purpose} icon="info">
+          <Foreign text={purpose} />
+        </Fact>
+      )}
+      {actor !== undefined && (
+        <Fact label={TEXTS.token.actor} icon="user">
+          <b>
+            <Foreign text={actor.sub} />
+          </b>
+          <span class="muted exact">
+            {TEXTS.token.actorToken} <code dir="ltr">{actor.token}</code>
+          </span>
+        </Fact>
+      )}
+      {elevates !== undefined ? (
+        <Fact label={TEXTS.token.elevates} icon="branch">
+          <LinkTo id={elevates} />
+          <span class="muted exact">{TEXTS.token.endsWithChange}</span>
+        </Fact>
+      ) : (
+        parent !== undefined && (
+          <Fact label={TEXTS.token.parent} icon="branch">
+            <LinkTo id={parent} />
+          </Fact>
+        )
+      )}
+    </>
   );
 }
 
@@ -84,7 +120,7 @@ interface FactProps {
   readonly children: ComponentChildren;
 }
 
-function Fact({ label, icon, children }: FactProps) {
+export function Fact({ label, icon, children }: FactProps) {
   return (
     <div>
       <dt>
@@ -96,7 +132,7 @@ function Fact({ label, icon, children }: FactProps) {
 }
 
 /** A time as a distance from now, with the exact time below it. */
-function Moment({ seconds }: { readonly seconds: number }) {
+export function Moment({ seconds }: { readonly seconds: number }) {
   return (
     <>
       <b>
@@ -104,18 +140,6 @@ function Moment({ seconds }: { readonly seconds: number }) {
       </b>
       <span class="muted exact">{exactTime(seconds)}</span>
     </>
-  );
-}
-
-/** A link to a token: its name, or its id until the token is read. */
-function ParentLink({ id }: { readonly id: string }) {
-  const { api } = useConsole();
-  const loaded = useLoaded(id, () => api.get(id));
-  const name = loaded.state === 'ready' ? nameOf(loaded.value) : undefined;
-  return (
-    <a href={hrefOf({ screen: 'token', id })} dir="auto">
-      {name ?? <code dir="ltr">{id}</code>}
-    </a>
   );
 }
 

@@ -82,6 +82,7 @@ function MoreFilters({ filters, onFilter }: TokenFiltersProps) {
         <div class="filters">
           <ScopeFilter filters={filters} onFilter={onFilter} />
           <HostFilter filters={filters} onFilter={onFilter} />
+          <MakerFilter filters={filters} onFilter={onFilter} />
           <label class="check">
             <input
               type="checkbox"
@@ -116,6 +117,21 @@ function scopeProblem(text: string): string | undefined {
   if (text.trim() === '') return undefined;
   const reading = safeParseScope(text);
   return reading.ok ? undefined : messageOf({ code: 'invalid_scope', message: reading.message });
+}
+
+function MakerFilter({ filters, onFilter }: TokenFiltersProps) {
+  const typed = useTypedFilter(filters.createdBy, looksLikeValue, (createdBy) =>
+    onFilter({ createdBy }),
+  );
+  return (
+    <TextField
+      label={TEXTS.list.createdBy}
+      placeholder={TEXTS.list.createdByHint}
+      value={typed.text}
+      error={typed.isWrong ? TEXTS.list.searchedValue : undefined}
+      onChange={typed.type}
+    />
+  );
 }
 
 /** A choice of the hosts that the account may ask for. Until they are read, all that is chosen. */

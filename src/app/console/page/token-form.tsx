@@ -203,7 +203,8 @@ function failureOf(error: ApiError): Failure {
   };
 }
 
-function focusFirstError(form: HTMLFormElement | null): void {
+/** Leads people to the first thing that is wrong in a form. */
+export function focusFirstError(form: HTMLFormElement | null): void {
   const place = form?.querySelector('[aria-invalid="true"], [data-invalid="true"]');
   const inside = place?.querySelector('[aria-invalid="true"]') ?? place?.querySelector('input');
   const control = inside ?? place;

@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { Finding, ShownToken } from './api.ts';
+import { type Finding, type ShownToken, takesRequests } from './api.ts';
 import { BulkBar, BulkRevokeDialog } from './bulk-revoke.tsx';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
@@ -11,7 +11,7 @@ import { ExportButton } from './list-export.tsx';
 import { type ListFilters, readFilters, searchOf } from './list-filters.ts';
 import { toApiError, useLoaded } from './loading.ts';
 import { type ListPage, readList, readNext } from './read-tokens.ts';
-import { replaceRoute } from './router.ts';
+import { hrefOf, replaceRoute } from './router.ts';
 import { TEXTS } from './texts.ts';
 import { TokenFilters, type TokenFiltersProps } from './token-filters.tsx';
 import { TokenTable } from './token-table.tsx';
@@ -23,10 +23,24 @@ export function TokenList({ search }: { readonly search: string }) {
   const filter = (part: Partial<ListFilters>) =>
     replaceRoute({ screen: 'list', search: searchOf({ ...filters, ...part }) });
   return (
-    <Screen title={TEXTS.list.title} actions={<NewTokenLink />}>
+    <Screen title={TEXTS.list.title} actions={<ListActions />}>
       <TokenFilters filters={filters} onFilter={filter} />
       <Tokens filters={filters} onFilter={filter} />
     </Screen>
+  );
+}
+
+function ListActions() {
+  const { abilities } = useConsole();
+  return (
+    <>
+      {takesRequests(abilities) && (
+        <a class="button" href={hrefOf({ screen: 'approve' })}>
+          {TEXTS.approve.title}
+        </a>
+      )}
+      <NewTokenLink />
+    </>
   );
 }
 

@@ -126,7 +126,7 @@ function PathCells({ leaf, rights: { path, leaves }, isFirst }: PathCellsProps) 
   );
 }
 
-function Method({ leaf: { method, isOpen } }: { readonly leaf: RightLeaf }) {
+export function Method({ leaf: { method, isOpen } }: { readonly leaf: RightLeaf }) {
   return (
     <>
       {method === '*' ? TEXTS.rights.everyMethod : method}

@@ -1,7 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import type { ShownToken } from './api.ts';
+import { useConsole } from './context.ts';
 import { StateBadge } from './controls/badge.tsx';
 import { Time } from './controls/time.tsx';
+import { useLoaded } from './loading.ts';
 import { hrefOf } from './router.ts';
 import { nameOf } from './shown-token.ts';
 import { TEXTS } from './texts.ts';
@@ -19,8 +21,9 @@ export function TokenRow({ token, children }: TokenRowProps) {
     <li class="token">
       <div class="token-name">
         <TokenLink token={token} />
-        {token.state !== 'active' && <StateBadge state={token.state} />}
+        {token.state !== 'active' && <StateBadge token={token} />}
         <code dir="ltr">{token.masked}</code>
+        {token.elevates !== undefined && <Elevation id={token.elevates} />}
       </div>
       <div class="token-about">
         <p class="token-rights">
@@ -59,6 +62,33 @@ export function TokenLink({ token }: { readonly token: ShownToken }) {
     <a class="token-link" href={hrefOf({ screen: 'token', id: token.id })} title={name}>
       <bdi>{name}</bdi>
     </a>
+  );
+}
+
+export interface LinkToProps {
+  readonly id: string;
+  /** The token, if it was read before. */
+  readonly known?: ShownToken | undefined;
+}
+
+/** A link to a token: its name, or its id until the token is read. */
+export function LinkTo({ id, known }: LinkToProps) {
+  const { api } = useConsole();
+  const loaded = useLoaded(id, async () => known ?? api.get(id));
+  const name = loaded.state === 'ready' ? nameOf(loaded.value) : undefined;
+  return (
+    <a href={hrefOf({ screen: 'token', id })}>
+      {name === undefined ? <code dir="ltr">{id}</code> : <bdi>{name}</bdi>}
+    </a>
+  );
+}
+
+/** What an elevation adds rights to, and when it ends. */
+export function Elevation({ id, known }: LinkToProps) {
+  return (
+    <span class="elevation">
+      {TEXTS.token.elevates} <LinkTo id={id} known={known} />. {TEXTS.token.endsWithChange}
+    </span>
   );
 }
 

@@ -2,10 +2,11 @@ import { Component } from 'preact';
 import type { WirePermission } from '../../../http/wire.ts';
 import type { ShownToken } from './api.ts';
 import { FindingBadge, StateBadge } from './controls/badge.tsx';
+import { Foreign } from './controls/foreign.tsx';
 import { Time } from './controls/time.tsx';
 import { nameOf } from './shown-token.ts';
 import { TEXTS } from './texts.ts';
-import { LastUse, TokenLink } from './token-row.tsx';
+import { Elevation, LastUse, TokenLink } from './token-row.tsx';
 import { RightsLine } from './words.tsx';
 
 export interface TokenTableProps {
@@ -22,6 +23,7 @@ export interface TokenTableProps {
 /** Tokens in a table, which narrow windows show as cards. */
 export function TokenTable(props: TokenTableProps) {
   const { tokens, findings, permissions, selected, isSelectable, onToggle } = props;
+  const byId = new Map(tokens.map((token) => [token.id, token]));
   return (
     <table class="token-table">
       <caption class="visually-hidden">{TEXTS.list.title}</caption>
@@ -40,6 +42,7 @@ export function TokenTable(props: TokenTableProps) {
           <Row
             key={token.id}
             token={token}
+            first={byId.get(token.elevates ?? '')}
             findings={findings.get(token.id)}
             permissions={permissions}
             isSelected={isSelectable(token) ? selected.has(token.id) : undefined}
@@ -53,6 +56,8 @@ export function TokenTable(props: TokenTableProps) {
 
 interface RowProps {
   readonly token: ShownToken;
+  /** The one that an elevation adds rights to, if it is in the list. */
+  readonly first: ShownToken | undefined;
   readonly findings: readonly string[] | undefined;
   readonly permissions: readonly WirePermission[] | undefined;
   /** Absent if the token cannot be selected. */
@@ -68,7 +73,7 @@ class Row extends Component<RowProps> {
     return permissions !== next.permissions || isSelected !== next.isSelected;
   }
 
-  override render({ token, findings = [], permissions, isSelected, onToggle }: RowProps) {
+  override render({ token, first, findings = [], permissions, isSelected, onToggle }: RowProps) {
     const name = nameOf(token);
     return (
       <tr class={isSelected ? 'selected' : undefined}>
@@ -88,7 +93,14 @@ class Row extends Component<RowProps> {
             <code dir="ltr">{token.masked}</code>{' '}
             <span>
               {TEXTS.list.created} <Time seconds={token.createdAt} />
+              {token.createdBy !== undefined && (
+                <>
+                  {' '}
+                  {TEXTS.list.by} <Foreign text={token.createdBy} />
+                </>
+              )}
             </span>
+            {token.elevates !== undefined && <Elevation id={token.elevates} known={first} />}
           </span>
         </th>
         <td class="may">
@@ -103,7 +115,7 @@ class Row extends Component<RowProps> {
           <LastUse token={token} />
         </td>
         <td class="states">
-          <StateBadge state={token.state} />
+          <StateBadge token={token} />
           {findings.map((code) => (
             <FindingBadge key={code} code={code} />
           ))}

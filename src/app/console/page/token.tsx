@@ -37,7 +37,7 @@ export function TokenScreen({ id }: { readonly id: string }) {
     <Screen
       key={loaded.state}
       title={token === undefined ? TEXTS.token.title : nameOf(token)}
-      badge={token && <StateBadge state={token.state} />}
+      badge={token && <StateBadge token={token} />}
       above={<BackLink />}
     >
       <LoadedPart loaded={loaded}>
@@ -123,7 +123,9 @@ function TokenBar({ token, onOpen, onChanged }: TokenBarProps) {
               <Button onClick={toggle} isBusy={isBusy}>
                 {isSuspended ? TEXTS.token.resume : TEXTS.token.suspend}
               </Button>
-              <Button onClick={() => onOpen({ kind: 'rotate' })}>{TEXTS.token.rotate}</Button>
+              {token.elevates === undefined && (
+                <Button onClick={() => onOpen({ kind: 'rotate' })}>{TEXTS.token.rotate}</Button>
+              )}
             </>
           )}
           <Button kind="danger" onClick={() => onOpen({ kind: 'revoke' })}>

@@ -6,7 +6,7 @@ export interface BadgeProps {
   readonly children: string;
 }
 
-function Badge({ kind, children }: BadgeProps) {
+export function Badge({ kind, children }: BadgeProps) {
   return <span class={`badge ${kind}`}>{children}</span>;
 }
 
@@ -18,8 +18,15 @@ const KINDS = {
   ancestor_ended: 'neutral',
 } as const;
 
-export function StateBadge({ state }: Pick<ShownToken, 'state'>) {
-  return <Badge kind={`${KINDS[state]} state`}>{TEXTS.states[state]}</Badge>;
+export interface StateBadgeProps {
+  readonly token: Pick<ShownToken, 'state' | 'elevates'>;
+}
+
+export function StateBadge({ token: { state, elevates } }: StateBadgeProps) {
+  // An elevation also ends if its parent lives on, but was changed.
+  const isElevation = elevates !== undefined && state === 'ancestor_ended';
+  const text = isElevation ? TEXTS.token.ended : TEXTS.states[state];
+  return <Badge kind={`${KINDS[state]} state`}>{text}</Badge>;
 }
 
 /** The kind of a finding of the review, in a word. */

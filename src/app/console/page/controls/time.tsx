@@ -10,6 +10,29 @@ export function exactTime(seconds: number): string {
   return LANGUAGE.exact.format(new Date(seconds * 1000));
 }
 
+const UNITS = [
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+  ['second', 1],
+] as const;
+
+/** A length of time, exactly: `1 hour, 30 minutes`. */
+export function durationText(seconds: number): string {
+  let left = seconds;
+  const parts = UNITS.flatMap(([unit, length]) => {
+    const count = Math.floor(left / length);
+    left -= count * length;
+    return count === 0 ? [] : unitText(count, unit);
+  });
+  return LANGUAGE.lists.format(parts);
+}
+
+function unitText(count: number, unit: string): string {
+  const style = { style: 'unit', unit, unitDisplay: 'long' } as const;
+  return new Intl.NumberFormat(LANGUAGE.tag, style).format(count);
+}
+
 export interface TimeProps {
   /** UNIX seconds. */
   readonly seconds: number;
