@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Look, takePicture } from './pictures.ts';
 import { openStage, type Stage, wordedService } from './stage.ts';
-import { STATES, STATES_IN_WORDS, type State, showState } from './states.ts';
+import { STATES, STATES_IN_WORDS, STATES_OF_REQUESTS, type State, showState } from './states.ts';
 import { faultsOf, hasChromium, openConsole } from './support.ts';
 
 /** A window of 1280 pixels has 640 at 200 percent zoom. */
@@ -81,10 +81,16 @@ function cutIn(page: Page): Promise<string[]> {
 describe.skipIf(!hasChromium).each([
   { of: 'every state of the console', states: STATES, service: {} },
   { of: 'every state in words', states: STATES_IN_WORDS, service: wordedService() },
-])('$of', ({ states, service }) => {
+  {
+    of: 'every state of requests',
+    states: STATES_OF_REQUESTS,
+    service: wordedService(),
+    takesRequests: true,
+  },
+])('$of', ({ states, service, takesRequests = false }) => {
   let stage: Stage;
   beforeAll(async () => {
-    stage = await openStage({ service });
+    stage = await openStage({ service, takesRequests });
   });
   afterAll(() => stage.close());
 

@@ -1,12 +1,12 @@
 // An account with tokens in every state.
 import { ScopeCatalog, type WordedScope } from '../../../../src/scope/index.ts';
 import { MemoryTokenStore } from '../../../../src/stores/memory/index.ts';
-import { manualClock } from '../../../../src/testing/index.ts';
+import { type ManualClock, manualClock } from '../../../../src/testing/index.ts';
 import { type Opened, type OpenOptions, openConsole } from './support.ts';
 
 export const CODE = 'code.acme.example';
 export const ORDERS = 'orders.acme.example';
-const BILLING = 'billing.acme.example';
+export const BILLING = 'billing.acme.example';
 
 const REPO = ['owner', 'repo'];
 
@@ -175,7 +175,32 @@ export async function openStage(options: OpenOptions = {}): Promise<Stage> {
   }
   await tokens.revoke('ada', ids.get('Laptop that was lost') ?? '');
   clock.advance(2 * DAY);
+  if (options.takesRequests) {
+    const first = await issue('Release assistant', 30, [`GET:${CODE}/*`], { createdBy: 'grace' });
+    ids.set('Elevation', await elevationOf(opened, first.value, clock));
+  }
   return { ...opened, ids };
+}
+
+/** Adds rights to a token of somebody, as an agent of another account asks for them. */
+async function elevationOf(
+  { tokens, requests }: Opened,
+  value: string,
+  clock: ManualClock,
+): Promise<string> {
+  const client = 'Deploy assistant';
+  const { deviceCode, userCode } = await requests().open({
+    client,
+    scopes: [`POST:${CODE}/repos/{}/{}/releases$`],
+    purpose: 'Publish 4.3',
+    elevate: value,
+  });
+  await requests().approve('ada', userCode, { by: 'grace' });
+  const { token } = await requests().poll(deviceCode, { client });
+  const { id = '' } = token ?? {};
+  await tokens.patch('ada', id, { name: 'Elevation' });
+  clock.advance(1);
+  return id;
 }
 
 /** Opens the page again, before the sign-in and without anything that was shown before. */

@@ -1,6 +1,7 @@
 // Every state of every screen, and the way to reach it.
 import type { Page } from 'playwright-core';
-import { LONG_NAME, ORDERS, restart, type Stage } from './stage.ts';
+import type { OpenInput } from '../../../../src/requests/types.ts';
+import { BILLING, CODE, LONG_NAME, ORDERS, restart, type Stage } from './stage.ts';
 import { editScopes, press, signIn } from './support.ts';
 
 /** A state of a screen, and the way to reach it from the sign-in or from the list. */
@@ -607,5 +608,189 @@ export const STATES_IN_WORDS: readonly State[] = [
   {
     name: 'token, edit in words',
     show: onToken('Deploy bot', async (page) => void (await editScopes(page))),
+  },
+];
+
+const toCode = async ({ page, url }: Stage) => {
+  await page.goto(`${url}#/approve`);
+  await page.getByLabel('Code').waitFor();
+};
+const typeCode = async (page: Page, code: string) => {
+  await page.getByLabel('Code').fill(code);
+  await press(page, 'Show the request');
+};
+
+/** Text that would like to be something else: markup, another direction, invisible characters, a tall stack. */
+export const HOSTILE = {
+  client: '<b>Acme</b> \u202edeploy\u2066\u200b\u{e0041}\ufe0f\u2800',
+  purpose: `"><img src=x onerror=alert(1)> e${'\u0301'.repeat(40)} ${'w'.repeat(120)}`,
+};
+
+/** Opens a request, types its code, and waits until it is shown. */
+export async function showRequest(stage: Stage, asked: Partial<OpenInput> = {}): Promise<string> {
+  const { userCode } = await stage.requests().open({
+    client: 'Deploy assistant',
+    scopes: [`GET:${CODE}/repos/{}/{}$`, `*:${ORDERS}/orders/{}$`, `POST:${BILLING}/refunds$`],
+    purpose: 'Refund the orders of Tuesday',
+    address: '2001:db8::7',
+    ...asked,
+  });
+  await toCode(stage);
+  await typeCode(stage.page, userCode);
+  await stage.page.getByRole('heading', { level: 1, name: /^A program asks/ }).waitFor();
+  await stage.page.getByText('Pay money back').waitFor();
+  return userCode;
+}
+
+/** Asks for more than a new token may do, which was derived from another one. */
+export async function showElevation(stage: Stage, asked: Partial<OpenInput> = {}): Promise<string> {
+  const { tokens } = stage;
+  const account = 'ada';
+  const scopes = [`GET:${CODE}/*`, `GET:${ORDERS}/*`];
+  const root = await tokens.issue({ account, name: 'Assistant', scopes, createdBy: 'grace' });
+  const { value } = await tokens.derive(root.value, { name: HOSTILE.client, scopes });
+  return showRequest(stage, { elevate: value, ...asked });
+}
+
+const refuseDecision = (status: number, code: string, message: string) => async (stage: Stage) => {
+  const { page } = stage;
+  await showRequest(stage);
+  await fail(page, '**/auth/request/*/approve', status, code, message);
+  await press(page, 'Approve');
+  await page
+    .getByRole('alert')
+    .or(page.getByRole('heading', { name: 'No longer open' }))
+    .waitFor();
+};
+
+/** The states of a service at which programs ask for tokens. */
+export const STATES_OF_REQUESTS: readonly State[] = [
+  { name: 'approve', show: toCode },
+  {
+    name: 'approve, wrong code',
+    show: async (stage) => {
+      await toCode(stage);
+      await typeCode(stage.page, 'abcd-1234');
+      await stage.page.getByText('no vowels').waitFor();
+    },
+  },
+  {
+    name: 'approve, unknown code',
+    show: async (stage) => {
+      await toCode(stage);
+      await fail(stage.page, '**/auth/request/*', 404, 'not_found', 'there is no such request');
+      await typeCode(stage.page, 'bbbb bbbb');
+      await stage.page.getByText('There is no open request').waitFor();
+    },
+  },
+  {
+    name: 'approve, too many codes',
+    show: async (stage) => {
+      await toCode(stage);
+      await stage.page.route('**/auth/request/*', (route) =>
+        route.fulfill({
+          status: 429,
+          headers: { 'retry-after': '540' },
+          json: { code: 'rate_limited', message: 'there were too many wrong codes' },
+        }),
+      );
+      await typeCode(stage.page, 'BBBBBBBB');
+      await stage.page.getByText('Try again in 540 seconds.').waitFor();
+    },
+  },
+  {
+    name: 'approve, looking',
+    show: async (stage) => {
+      await toCode(stage);
+      await hold(stage.page, '**/auth/request/*');
+      await typeCode(stage.page, 'BBBBBBBB');
+      await stage.page.getByText('Looking for it…').waitFor();
+    },
+  },
+  { name: 'approve, request', show: async (stage) => void (await showRequest(stage)) },
+  {
+    name: 'approve, hostile',
+    show: async (stage) => void (await showRequest(stage, HOSTILE)),
+  },
+  { name: 'approve, elevation', show: async (stage) => void (await showElevation(stage)) },
+  {
+    name: 'approve, less',
+    show: async (stage) => {
+      const { page } = stage;
+      await showElevation(stage, { ttlSeconds: 3000 });
+      await page.getByRole('checkbox', { name: /^Pay money back/ }).uncheck();
+      await page.getByRole('checkbox', { name: /^Cancel an order/ }).uncheck();
+      await page.getByLabel('Lifetime').selectOption('5 minutes');
+    },
+  },
+  {
+    name: 'approve, nothing selected',
+    show: async (stage) => {
+      const { page } = stage;
+      await showRequest(stage);
+      for (const host of [BILLING, CODE, ORDERS]) {
+        await page.getByRole('checkbox', { name: host }).click();
+      }
+      await press(page, 'Approve');
+      await page.getByText('Select at least one endpoint').waitFor();
+    },
+  },
+  {
+    name: 'approve, nothing to approve',
+    show: async (stage) => {
+      const { page } = stage;
+      const scopes = ['GET:elsewhere.example/orders$'];
+      const { userCode } = await stage.requests().open({ client: 'Deploy assistant', scopes });
+      await toCode(stage);
+      await typeCode(page, userCode);
+      await page.getByText('You can only deny it').waitFor();
+    },
+  },
+  {
+    name: 'approve, refused',
+    show: refuseDecision(503, 'store_unavailable', 'the store does not answer'),
+  },
+  { name: 'approve, gone', show: refuseDecision(404, 'not_found', 'there is no such request') },
+  {
+    name: 'approve, decided',
+    show: async (stage) => {
+      const code = await showRequest(stage);
+      await stage.requests().deny('ada', code);
+      await press(stage.page, 'Approve');
+      await stage.page.getByText('This request was denied before.').waitFor();
+    },
+  },
+  {
+    name: 'approve, approved',
+    show: async (stage) => {
+      await showElevation(stage);
+      await press(stage.page, 'Approve');
+      await stage.page.getByRole('heading', { name: 'Approved', exact: true }).waitFor();
+    },
+  },
+  {
+    name: 'approve, denied',
+    show: async (stage) => {
+      await showRequest(stage);
+      await press(stage.page, 'Deny');
+      await stage.page.getByRole('heading', { name: 'Denied' }).waitFor();
+    },
+  },
+  {
+    name: 'list, elevation',
+    show: async (stage) => {
+      await toList(stage, `name=${encodeURIComponent('Elevation')}`);
+      await stage.page.getByText('Adds rights to').waitFor();
+    },
+  },
+  { name: 'token, elevation', show: toToken('Elevation') },
+  { name: 'token, elevated', show: toToken('Release assistant') },
+  {
+    name: 'list, filter by maker',
+    show: async (stage) => {
+      await toList(stage, 'createdBy=grace');
+      await stage.page.getByText('Filters: 1 active').click();
+      await stage.page.getByLabel('Created by').waitFor();
+    },
   },
 ];

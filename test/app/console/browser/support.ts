@@ -23,6 +23,7 @@ import {
 import {
   generateKey,
   MemoryTokenStore,
+  TokenRequests,
   TokenService,
   type TokenServiceOptions,
 } from '../../../../src/index.ts';
@@ -51,6 +52,8 @@ export const OTHER_USERNAME = 'bob';
 export interface Opened {
   readonly page: Page;
   readonly tokens: TokenService;
+  /** The requests for tokens; fails if there are none. */
+  readonly requests: () => TokenRequests;
   readonly context: BrowserContext;
   /** The address of the page. */
   readonly url: string;
@@ -71,11 +74,13 @@ export interface OpenOptions {
   readonly console?: Partial<TokenConsoleOptions>;
   /** Lets bearers derive. @default false */
   readonly derivation?: boolean;
+  /** Lets anybody ask for a token. @default false */
+  readonly takesRequests?: boolean;
   /** A path prefix of the page and of the service. @default none */
   readonly prefix?: string;
 }
 
-type Ways = Pick<TokenHandlerOptions, 'authenticate' | 'session' | 'derivation'>;
+type Ways = Pick<TokenHandlerOptions, 'authenticate' | 'session' | 'derivation' | 'oauth'>;
 
 /** Signs in with the password. */
 export const byPassword = fixedAccounts(
@@ -97,6 +102,8 @@ export function bySession() {
   };
 }
 
+const REQUESTS = { verificationUri: 'https://auth.example/approve', anonymous: true };
+
 /** Starts a service and a browser, and opens the page. */
 export async function openConsole({
   service,
@@ -104,6 +111,7 @@ export async function openConsole({
   ways = { authenticate: byPassword },
   console = {},
   derivation = false,
+  takesRequests = false,
   prefix = '',
 }: OpenOptions = {}): Promise<Opened> {
   const tokens = new TokenService({
@@ -113,7 +121,9 @@ export async function openConsole({
     prefix: 'acme',
     ...service,
   });
-  const { server, state } = serverOf(tokens, { ...ways, derivation }, prefix, console);
+  const requests = takesRequests ? new TokenRequests({ ...REQUESTS, tokens }) : undefined;
+  const oauth = requests && { issuer: 'https://auth.example', requests };
+  const { server, state } = serverOf(tokens, { ...ways, derivation, oauth }, prefix, console);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   launched ??= chromium.launch({ executablePath: CHROMIUM, args: FLAGS.split(' ') });
@@ -127,6 +137,10 @@ export async function openConsole({
   return {
     page,
     tokens,
+    requests: () => {
+      if (requests === undefined) throw new Error('this service takes no requests');
+      return requests;
+    },
     context,
     url,
     goAway: () => {
@@ -160,7 +174,7 @@ export async function openForTest(options: OpenOptions = {}): Promise<Opened> {
 /** The service and its page, as one server whose outages the test controls. */
 function serverOf(
   tokens: TokenService,
-  { authenticate, session, derivation }: Ways,
+  { authenticate, session, derivation, oauth }: Ways,
   prefix: string,
   options: Partial<TokenConsoleOptions>,
 ) {
@@ -177,6 +191,7 @@ function serverOf(
       tokens,
       basePath: `${prefix}/auth`,
       derivation,
+      oauth,
       ...(ways as SignInWay),
     }),
   );
