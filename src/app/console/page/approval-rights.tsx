@@ -27,7 +27,7 @@ export function ApprovalRights({ request, draft, error, onChange }: ApprovalRigh
       <div>
         <h2>{TEXTS.approve.rights}</h2>
         <p class="muted" role="status">
-          <MayDo scopes={kept} />
+          {kept.length === 0 ? TEXTS.approve.nothing : <MayDo scopes={kept} />}
         </p>
       </div>
       {request.beyond !== undefined && <Beyond beyond={beyond.size} all={request.scopes.length} />}

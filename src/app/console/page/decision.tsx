@@ -75,7 +75,7 @@ function OutcomeNotice({ outcome, request }: Decided & { readonly outcome: Outco
       return (
         <Notice kind="success">
           <p>{approved}</p>
-          {request.elevates !== undefined && <p>{TEXTS.approve.firstHint}</p>}
+          {request.elevates !== undefined && <p>{TEXTS.approve.approvedMore}</p>}
         </Notice>
       );
     case 'denied':

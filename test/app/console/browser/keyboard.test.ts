@@ -183,6 +183,38 @@ describe.skipIf(!hasChromium)('the keyboard alone', () => {
     ]);
   });
 
+  it('is enough to approve a part of a request', async () => {
+    const service = wordedService();
+    const { page, requests } = await openForTest({ service, takesRequests: true });
+    const asked = { client: 'Deploy assistant', scopes: [`*:${ORDERS}/orders/{}$`] };
+    const { deviceCode, userCode } = await requests().open(asked);
+    await signIn(page);
+    const { press, tabTo, use, landsOn, type } = keyboardOf(page);
+
+    await use(link(page, 'Approve a request'), 'Shift+Tab');
+    await landsOn(page.getByLabel('Code'));
+    await type('wrong');
+    await press('Enter');
+    await page.getByText('no vowels').waitFor();
+    await landsOn(page.getByLabel('Code'));
+    await press('Control+A');
+    await type(userCode);
+    await press('Enter');
+    await landsOn(heading(page, 'A program asks for a token'));
+    await tabTo(page.getByRole('checkbox', { name: 'Cancel an order' }));
+    await press('Space');
+    await tabTo(page.getByLabel('Lifetime'));
+    await type('5');
+    await use(button(page, 'Approve'));
+    await landsOn(heading(page, 'Approved'));
+
+    const { token } = await requests().poll(deviceCode, asked);
+    expect(token?.scopes).toEqual([`GET:${ORDERS}/orders/{}$`, `PATCH:${ORDERS}/orders/{}$`]);
+    expect(Number(token?.expiresAt) - Number(token?.createdAt)).toBe(300_000);
+    await use(button(page, 'Enter another code'));
+    await landsOn(page.getByLabel('Code'));
+  });
+
   it('can skip the header of every screen', async () => {
     const { page } = await openForTest({ service: { catalog: ScopeCatalog.from(ACME) } });
     await signIn(page);

@@ -2,9 +2,9 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openStage, type Stage } from './stage.ts';
-import { STATES, showState } from './states.ts';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { openStage, type Stage, wordedService } from './stage.ts';
+import { STATES, STATES_OF_REQUESTS, showState } from './states.ts';
 import { hasChromium } from './support.ts';
 
 const APP = join(import.meta.dirname, '../../../../src/app/console/page');
@@ -77,6 +77,23 @@ describe.skipIf(!hasChromium)('the console', () => {
     );
     expect(line).toBe('solid');
     await page.emulateMedia({ forcedColors: 'none' });
+  });
+
+  it('shows what is marked and what is hidden with forced colors', async () => {
+    const asking = await openStage({ service: wordedService(), takesRequests: true });
+    onTestFinished(asking.close);
+    const state = STATES_OF_REQUESTS.find(({ name }) => name === 'approve, less');
+    await showState(asking, state as (typeof STATES)[number]);
+    const { page } = asking;
+    await page.emulateMedia({ forcedColors: 'active' });
+
+    const borders = await page.evaluate(
+      `['.badge', '.hidden-character'].map((name) => {
+        const { borderBlockEndStyle, borderBlockEndColor, backgroundColor } = getComputedStyle(document.querySelector(name));
+        return borderBlockEndStyle === 'solid' && borderBlockEndColor !== backgroundColor;
+      })`,
+    );
+    expect(borders).toEqual([true, true]);
   });
 
   it('is mirrored from right to left, except for code', async () => {

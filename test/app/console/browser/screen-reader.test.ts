@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { ORDERS, openStage, type Stage, wordedService } from './stage.ts';
-import { STATES, STATES_IN_WORDS, showState } from './states.ts';
+import { STATES, STATES_IN_WORDS, STATES_OF_REQUESTS, showState } from './states.ts';
 import { hasChromium } from './support.ts';
 
 const SHOWN = [
@@ -32,7 +32,8 @@ async function treeOf({ page, ids }: Stage): Promise<string> {
     .replaceAll(/\b(?=[0-9A-Za-z]*\d)[0-9A-Za-z]{22}\b/g, 'ID')
     .replaceAll(/[A-Z][a-z]{2} \d{1,2}, \d{4}(?:, \d{1,2}:\d\d\s[AP]M)?/g, 'DATE')
     .replaceAll(/\b\d{4}-\d\d-\d\d(?:T[\d:.]+Z?)?/g, 'DATE')
-    .replaceAll(/\d+ seconds? (?:ago)/g, 'NOW')}\n`;
+    .replaceAll(/\d+ (?:second|minute)s? ago/g, 'NOW')
+    .replaceAll(/in \d+ minutes/g, 'SOON')}\n`;
 }
 
 async function expectTree(stage: Stage, states: typeof STATES, name: string): Promise<void> {
@@ -63,6 +64,20 @@ describe.skipIf(!hasChromium)('a screen reader', () => {
     const worded = await openStage({ service: wordedService() });
     onTestFinished(worded.close);
     await expectTree(worded, STATES_IN_WORDS, name);
+  });
+
+  it.each([
+    'approve, wrong code',
+    'approve, hostile',
+    'approve, less',
+    'approve, nothing selected',
+    'approve, approved',
+    'list, elevation',
+    'token, elevation',
+  ])('gets them of the screen: %s', async (name) => {
+    const asking = await openStage({ service: wordedService(), takesRequests: true });
+    onTestFinished(asking.close);
+    await expectTree(asking, STATES_OF_REQUESTS, name);
   });
 
   it('gets the mixed state of partly selected checkboxes', async () => {

@@ -80,6 +80,7 @@ async function inGreek(): Promise<Greek> {
     service: { catalog, clock, limits: true },
     console: { texts: TEXTS, language: 'el' },
     derivation: true,
+    takesRequests: true,
   });
   const { tokens, page } = opened;
   const issue = (name: string, scopes: readonly string[], days: number) =>
@@ -231,6 +232,39 @@ describe.skipIf(!hasChromium)('a translation', () => {
     await press('Cancel');
     await press('Done');
     await look('Leave without the value?');
+  });
+
+  it('leaves no English on a request for a token', { timeout: 60_000 }, async () => {
+    const shown = await inGreek();
+    const { page, url, tokens, requests, press, look, field } = shown;
+    await signInGreek(shown);
+    const first = await tokens.issue({ account: USERNAME, name: 'Ζ', scopes: SCOPES.slice(0, 1) });
+    const open = (more: object) =>
+      requests().open({ client: 'Πρόγραμμα', scopes: SCOPES, ttlSeconds: 3000, ...more });
+    const show = async ({ userCode }: { readonly userCode: string }) => {
+      await field('Code').fill(userCode);
+      await press('Show the request');
+    };
+    const { userCode } = await open({ elevate: first.value, purpose: 'Σκοπός' });
+    await press('Approve a request');
+    await field('Code').fill('1');
+    await press('Show the request');
+    await page.getByText(greek('eight letters and no vowels')).waitFor();
+    await show({ userCode });
+    await look('The token that asks');
+    for (const choice of await page.getByRole('checkbox', { name: HOST }).all()) {
+      await choice.uncheck();
+    }
+    await press('Approve');
+    await look('Select at least one endpoint');
+    await page.getByRole('checkbox', { name: HOST }).first().check();
+    await press('Approve');
+    await look('The program gets the token when it asks next');
+    await press('Enter another code');
+    await show({ userCode });
+    await look('This request was approved before.');
+    await page.goto(`${url}#/`);
+    await look('Tokens');
   });
 
   it('leaves no English on the permissions of a new token', async () => {

@@ -19,8 +19,8 @@ const cellsOf = (token: Partial<ShownToken>) =>
 describe('tokens as CSV', () => {
   it('begins with the names of the columns, and ends each line as RFC 4180 says', () => {
     expect(csvOf([TOKEN])).toBe(
-      'id,name,masked,state,createdAt,expire,lastUsed,uses,parent,scopes\r\n' +
-        '5sQ0bX8vK2mYt7RjW1cZpA,,acme_1k10pmnna…,active,2030-03-17T17:46:40.000Z,2030-03-18T17:46:40.000Z,,,,GET:shop.example/orders POST:shop.example/orders\r\n',
+      'id,name,masked,state,createdAt,expire,lastUsed,uses,parent,scopes,createdBy\r\n' +
+        '5sQ0bX8vK2mYt7RjW1cZpA,,acme_1k10pmnna…,active,2030-03-17T17:46:40.000Z,2030-03-18T17:46:40.000Z,,,,GET:shop.example/orders POST:shop.example/orders,\r\n',
     );
   });
 
@@ -43,6 +43,11 @@ describe('tokens as CSV', () => {
     ['1-1', '1-1'],
   ])('writes the name %j as %s', (name, cell) => {
     expect(cellsOf({ name })).toContain(`,${cell},acme_`);
+  });
+
+  it('writes who made a token, at the end', () => {
+    expect(cellsOf({ createdBy: 'grace, of sales' })).toMatch(/orders,"grace, of sales"$/);
+    expect(cellsOf({})).toMatch(/orders,$/);
   });
 
   it('writes uses, and leaves out what was never used', () => {

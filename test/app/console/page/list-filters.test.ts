@@ -14,6 +14,7 @@ const ALL: ListFilters = {
   state: 'revoked',
   scope: 'GET:shop.example/*',
   domain: 'shop.example',
+  createdBy: 'Grace & Söhne',
   unused: true,
   sort: 'expire',
 };
@@ -46,7 +47,7 @@ describe('the filters of a list', () => {
   it('count as active if they leave something out, unlike an order', () => {
     expect(activeFilters(NO_FILTERS)).toEqual([]);
     expect(activeFilters({ ...NO_FILTERS, sort: 'name' })).toEqual([]);
-    expect(activeFilters(ALL)).toEqual(['name', 'state', 'scope', 'domain', 'unused']);
+    expect(activeFilters(ALL)).toEqual(['name', 'state', 'scope', 'domain', 'createdBy', 'unused']);
   });
 
   it('ask the service for what was chosen, and for nothing empty', () => {
