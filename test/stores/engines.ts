@@ -28,6 +28,8 @@ export interface OpenedStore {
 const CONNECTIONS = 5;
 /** Long, for busy machines: a call that is given up may still have counted, which would spoil exact sums. */
 const DEADLINE_MS = 20_000;
+/** Long for the same reason: a replica that confirms late has not lost anything. */
+export const WAIT_MS = 10_000;
 
 /** Creates the tables; opening a file creates its own. */
 export async function prepareStore({ engine, url, name: tables }: StorePlace): Promise<void> {
@@ -74,7 +76,7 @@ export function openStore(place: StorePlace): OpenedStore {
 
 function overRedis(client: Redis | Cluster, keyPrefix: string): OpenedStore {
   client.on('error', () => {});
-  const store = new RedisTokenStore(client, { keyPrefix });
+  const store = new RedisTokenStore(client, { keyPrefix, waitMs: WAIT_MS });
   return {
     store,
     async close() {

@@ -5,6 +5,7 @@ import { createClient, createCluster as createOldCluster } from 'redis5';
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
 import { type RedisClient, RedisTokenStore } from '../../../src/stores/redis/index.ts';
 import { testContracts } from '../contracts.ts';
+import { WAIT_MS } from '../engines.ts';
 import { purgeByFastClock, TOKENS } from '../fast-clock.ts';
 import { newPrefix, nodesOf, openOver, removeKeys, SHARED_CLIENTS } from './support.ts';
 
@@ -82,7 +83,7 @@ describe.each(WAYS)('Redis store over $name', ({ isMissing, connect: connectTo }
       for (const end of ends) end();
     };
   });
-  const open = () => new RedisTokenStore(client, { keyPrefix: newPrefix() });
+  const open = () => new RedisTokenStore(client, { keyPrefix: newPrefix(), waitMs: WAIT_MS });
 
   describe.skipIf(isMissing)('keeps the contracts', () => testContracts(open));
 

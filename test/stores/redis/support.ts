@@ -10,7 +10,7 @@ import {
   RedisTokenStore,
 } from '../../../src/stores/redis/index.ts';
 import { type Server, startServer } from '../../servers.ts';
-import { nodesOf } from '../engines.ts';
+import { nodesOf, WAIT_MS } from '../engines.ts';
 import { newRecord } from '../support.ts';
 
 export { nodesOf };
@@ -149,7 +149,11 @@ export async function fill(admin: Redis): Promise<void> {
 
 /** Opens a store with a key prefix of its own, which ends with the test. */
 export function openOver(client: RedisClient, options: RedisStoreOptions = {}): RedisTokenStore {
-  const store = new RedisTokenStore(client, { keyPrefix: newPrefix(), ...options });
+  const store = new RedisTokenStore(client, {
+    keyPrefix: newPrefix(),
+    waitMs: WAIT_MS,
+    ...options,
+  });
   onTestFinished(() => store.close());
   return store;
 }
