@@ -1,3 +1,4 @@
+import { isElevation } from '../access/lineage.ts';
 import type { UsageRecord } from '../ports/usage-store.ts';
 import { pathTextOf, type Scope } from '../scope/grammar.ts';
 import type { ScopeSet } from '../scope/set.ts';
@@ -26,7 +27,8 @@ export type BroadReason = 'every_method' | 'whole_host' | 'most_of_catalog';
  * - `broad`: it may use every method or a whole host, or more than half of the catalog.
  * - `excess`: it is used, but more than half of its scopes are not. `scopes` are those that `advise`
  *   names.
- * - `expiring`: it expires soon, and was used in the last 30 days.
+ * - `expiring`: it expires soon, and was used in the last 30 days. An elevation is not found: nothing
+ *   prolongs it.
  * - `stale_secret`: its value is old.
  * - `orphaned_scope`: it holds scopes that its account may no longer have, because the catalog changed.
  * - `suspended`: it has been suspended for more than 90 days. Nothing else is found about such a token.
@@ -189,7 +191,8 @@ function excessOf({ record, held, counts }: ReviewedToken, from: number): Found[
 function timesOf({ record, counts }: ReviewedToken, ages: ReviewAges, now: number): Found[] {
   const found: Found[] = [];
   const { lastUsedAt } = totalsOf(counts?.usage);
-  const isExpiring = record.expiresAt.getTime() <= now + ages.expiringWithinMs;
+  const isExpiring =
+    !isElevation(record) && record.expiresAt.getTime() <= now + ages.expiringWithinMs;
   if (isExpiring && lastUsedAt !== undefined && lastUsedAt.getTime() >= now - RECENT_MS) {
     found.push({ code: 'expiring', lastUsedAt });
   }

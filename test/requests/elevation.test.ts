@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { TokenService } from '../../src/index.ts';
-import { codeOf, OTHER_SCOPE, SCOPE } from '../support.ts';
+import { allOf, codeOf, OTHER_SCOPE, SCOPE } from '../support.ts';
 import { CLIENT, elevatedSetting, elevationSetting, requestSetting } from './support.ts';
 
 const need = { scope: OTHER_SCOPE };
@@ -43,6 +43,15 @@ describe('an elevation', () => {
     expect(await tokens.verify(first.value, need)).toMatchObject({ ok: false });
     expect(await tokens.introspect(elevation.value)).toMatchObject({ scopes: [OTHER_SCOPE] });
     expect(await tokens.explain('acme', elevation.id, need)).toMatchObject({ allowed: true });
+  });
+
+  it('is not found as a token to extend, unlike the first token', async () => {
+    const { tokens, first, elevation } = await elevatedSetting({ usage: true });
+    await tokens.verify(first.value, { scope: SCOPE });
+    await tokens.verify(elevation.value, need);
+
+    const findings = await allOf(tokens.review({ account: 'acme', expiringWithinDays: 3650 }));
+    expect(findings.map(({ code, token }) => [code, token.id])).toEqual([['expiring', first.id]]);
   });
 
   it('shows what the first token does not hold', async () => {

@@ -26,8 +26,11 @@ export function requestSetting(
 }
 
 /** The same with a token that may read orders, and a request to elevate it to writing them. */
-export async function elevationSetting(input: Partial<OpenInput> = {}) {
-  const setting = requestSetting({ anonymous: false });
+export async function elevationSetting(
+  input: Partial<OpenInput> = {},
+  service: Partial<TokenServiceOptions> = {},
+) {
+  const setting = requestSetting({ anonymous: false }, service);
   const first = await setting.tokens.issue({
     account: 'acme',
     scopes: [SCOPE],
@@ -39,8 +42,8 @@ export async function elevationSetting(input: Partial<OpenInput> = {}) {
 }
 
 /** The same with the elevation that came of it. */
-export async function elevatedSetting() {
-  const setting = await elevationSetting();
+export async function elevatedSetting(service: Partial<TokenServiceOptions> = {}) {
+  const setting = await elevationSetting({}, service);
   await setting.requests.approve('acme', setting.opened.userCode, { by: 'ada' });
   const { token } = await setting.requests.poll(setting.opened.deviceCode, { client: CLIENT });
   if (token === undefined) throw new Error('nothing was issued');
