@@ -17,6 +17,7 @@ import { inTurns } from '../time/deadline.ts';
 import {
   type Explanation,
   isAccepted,
+  isElevation,
   type Proof,
   type RecordState,
   type RefusalReason,
@@ -33,13 +34,7 @@ import { type AccountCatalogs, asFarAsKnown, askCatalog } from './catalogs.ts';
 import type { CompiledScopes } from './compiled-scopes.ts';
 import { type CarryingRequest, CountedRequests } from './counted-requests.ts';
 import { explainAmbiguous, explainNeed, neededFor } from './explain.ts';
-import {
-  type Ancestors,
-  ancestorFault,
-  type Grant,
-  isElevation,
-  type Lineages,
-} from './lineage.ts';
+import { type Ancestors, ancestorFault, type Grant, type Lineages } from './lineage.ts';
 import { type Need, type NeedReading, readNeed, type ValueCheck } from './need.ts';
 
 type RefusedVerdict = Extract<Verdict, { readonly ok: false }>;

@@ -1,7 +1,7 @@
 import type { RecordReader } from '../records/reader.ts';
 import type { ReadRequest, Scope } from '../scope/index.ts';
 import { atOnce, type Steps } from '../scope/steps.ts';
-import { stateOf, type TokenId, type TokenRecord } from '../token/record.ts';
+import { isElevation, stateOf, type TokenId, type TokenRecord } from '../token/record.ts';
 import type { CompiledScopes } from './compiled-scopes.ts';
 
 /** The ancestors of a token, root first. `undefined` stands for one that had ended and was purged. */
@@ -15,14 +15,6 @@ type AncestorFault =
 
 /** In order of precedence: a permanent end comes first. */
 const FAULTS = ['revoked', 'expired', 'changed', 'suspended'] as const;
-
-/**
- * Whether a token is an elevation. Its ancestors' scopes do not bound it, and any change of one of them ends
- * it. It has no descendants.
- */
-export function isElevation({ origin }: Pick<TokenRecord, 'origin'>): boolean {
-  return origin?.elevated !== undefined;
-}
 
 /** Why the ancestors of a token refuse it, whatever is needed; `undefined` if all are live. */
 export function ancestorFault(

@@ -1,9 +1,8 @@
-import { isElevation } from '../access/lineage.ts';
 import { ancestryOf } from '../access/narrowing.ts';
 import { corruptRequest, TokenError } from '../errors.ts';
 import { networkOf } from '../limits/addresses.ts';
 import type { RequestRecord } from '../ports/request-store.ts';
-import { expiryAfter, type TokenRecord } from '../token/record.ts';
+import { expiryAfter, isElevation, type TokenRecord } from '../token/record.ts';
 import { mintDeviceCode } from '../values/device-code.ts';
 import { MAX_REQUESTS_OF_ROOT, readOpen } from './options.ts';
 import { POLL_SECONDS } from './pace.ts';

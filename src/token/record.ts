@@ -400,6 +400,14 @@ export function stateOf(
   return token.suspendedAt === undefined ? 'active' : 'suspended';
 }
 
+/**
+ * Whether a token is an elevation. Its ancestors' scopes do not bound it, and any change of one of them ends
+ * it. It has no descendants.
+ */
+export function isElevation({ origin }: Pick<TokenRecord, 'origin'>): boolean {
+  return origin?.elevated !== undefined;
+}
+
 /** Whether a list of a state holds a token. */
 export function isListed(
   token: Parameters<typeof stateOf>[0],

@@ -1,9 +1,8 @@
-import { isElevation } from '../access/lineage.ts';
 import type { UsageRecord } from '../ports/usage-store.ts';
 import { pathTextOf, type Scope } from '../scope/grammar.ts';
 import type { ScopeSet } from '../scope/set.ts';
 import { DAY_MS } from '../time/duration.ts';
-import type { Token, TokenRecord } from '../token/record.ts';
+import { isElevation, type Token, type TokenRecord } from '../token/record.ts';
 import { adviceOn } from './advice.ts';
 import { totalsOf } from './counts.ts';
 

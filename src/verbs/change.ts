@@ -1,5 +1,4 @@
 import { checkPatch, checkSize, limitsAfter, patched, withScopesTime } from '../access/change.ts';
-import { isElevation } from '../access/lineage.ts';
 import { isWidening, patchWithin, refuseBeyond } from '../access/narrowing.ts';
 import { expandFor, rightsOf } from '../access/rights.ts';
 import {
@@ -14,6 +13,7 @@ import type { ChangeOptions, ModifyInput, PatchInput } from '../inputs/types.ts'
 import {
   askedExpiry,
   expiryAfter,
+  isElevation,
   type ModifiedToken,
   type Token,
   type TokenRecord,

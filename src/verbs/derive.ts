@@ -1,5 +1,5 @@
 import { checkSize } from '../access/change.ts';
-import { type Ancestors, hasEnded, isElevation } from '../access/lineage.ts';
+import { type Ancestors, hasEnded } from '../access/lineage.ts';
 import { ancestryOf, type Bounds, expandWithin, expiryWithin } from '../access/narrowing.ts';
 import { isTokenError, TokenError } from '../errors.ts';
 import { readInput, readLongInput, verifySyncOptions } from '../inputs/schemas.ts';
@@ -11,6 +11,7 @@ import {
   askedExpiry,
   expiryAfter,
   type IssuedToken,
+  isElevation,
   originPart,
   type TokenId,
   type TokenOrigin,

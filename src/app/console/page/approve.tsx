@@ -1,6 +1,5 @@
 import { useRef, useState } from 'preact/hooks';
 import type { ApiError } from '../../../http/client.ts';
-import type { WireRequest } from '../../../http/wire.ts';
 import type { Api, ShownToken } from './api.ts';
 import { readCode } from './approval-draft.ts';
 import { useConsole } from './context.ts';
@@ -8,19 +7,10 @@ import { Button } from './controls/button.tsx';
 import { TextField } from './controls/field.tsx';
 import { ErrorNotice } from './controls/notice.tsx';
 import { BackLink, Screen } from './controls/screen.tsx';
-import { Decision } from './decision.tsx';
+import { type AskedRequest, Decision } from './decision.tsx';
 import { toApiError } from './loading.ts';
 import { TEXTS } from './texts.ts';
 import { focusFirstError } from './token-form.tsx';
-
-/** A request for a token, and what a person has to know about it. */
-export interface AskedRequest {
-  /** As the person typed it. It is in no address. */
-  readonly code: string;
-  readonly request: WireRequest;
-  /** Of an elevation: the token that asks, and then those above it. */
-  readonly line: readonly ShownToken[];
-}
 
 /** Asks for a code, and then for a decision about the request that has it. */
 export function ApproveScreen() {

@@ -1,6 +1,7 @@
 import { useRef, useState } from 'preact/hooks';
 import type { ApiError } from '../../../http/client.ts';
 import type { WireRequest } from '../../../http/wire.ts';
+import type { ShownToken } from './api.ts';
 import {
   type ApprovalDraft,
   approvalOf,
@@ -8,7 +9,6 @@ import {
   lifetimesWithin,
 } from './approval-draft.ts';
 import { ApprovalRights } from './approval-rights.tsx';
-import type { AskedRequest } from './approve.tsx';
 import { useConsole } from './context.ts';
 import { Button } from './controls/button.tsx';
 import { SelectField } from './controls/field.tsx';
@@ -19,6 +19,15 @@ import { toApiError } from './loading.ts';
 import { FirstToken, RequestFacts } from './request-facts.tsx';
 import { TEXTS } from './texts.ts';
 import { TokenRights } from './token-rights.tsx';
+
+/** A request for a token, and what a person has to know about it. */
+export interface AskedRequest {
+  /** As the person typed it. It is in no address. */
+  readonly code: string;
+  readonly request: WireRequest;
+  /** Of an elevation: the token that asks, and then those above it. */
+  readonly line: readonly ShownToken[];
+}
 
 export interface DecisionProps {
   readonly asked: AskedRequest;
