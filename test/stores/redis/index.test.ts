@@ -1344,7 +1344,7 @@ describe.each(SHARED_CLIENTS.slice(2))(
       const message = findings.find(({ code }) => code === 'primary_replaceable')?.message;
 
       expect(message?.match(/127\.0\.0\.1:\d+/g)).toHaveLength(3);
-      expect(message).toContain('cluster-node-timeout (2000 ms)');
+      expect(message).toContain('cluster-node-timeout (60000 ms)');
       expect(message).toContain('half a second');
     });
 
