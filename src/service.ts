@@ -408,7 +408,7 @@ export class TokenService<out Entry extends string = string> {
    * const verdict = await tokens.verify(value, need);
    * if (!verdict.ok) console.log(verdict.reason); // 'expired'
    */
-  async verify<const Asked extends string = never>(
+  verify<const Asked extends string = never>(
     value: string,
     need: Need<AskedScope<Entry, Asked>>,
     options?: VerifyOptions,

@@ -6,11 +6,12 @@ import type { LimitHit } from '../limits/leases.ts';
 import { isCounted, type Limits } from '../limits/limits.ts';
 import { OTHER_SCOPES } from '../ports/usage-store.ts';
 import type { RecordChange } from '../records/change-queue.ts';
-import type { RecordReader } from '../records/reader.ts';
+import type { CachedRecord, RecordReader } from '../records/reader.ts';
 import type { Rotations } from '../records/rotation.ts';
 import { tokenOf } from '../records/token-view.ts';
 import type { KnownScopes } from '../scope/explain.ts';
 import type { ReadRequest, RequestReason, Scope, ScopeDiff, ScopeSet } from '../scope/index.ts';
+import { isReadRequest } from '../scope/request.ts';
 import { SEVERAL_ROUTES } from '../scope/set.ts';
 import type { Steps } from '../scope/steps.ts';
 import { inTurns } from '../time/deadline.ts';
@@ -59,8 +60,8 @@ type CountedCall = Pick<Call, 'now' | 'request'>;
 interface Claim {
   readonly presented: PresentedValue;
   readonly record: TokenRecord;
-  /** Its value for display, if the record was cached. */
-  readonly masked: string | undefined;
+  /** The entry of the cache that the record comes from. */
+  readonly cached: CachedRecord | undefined;
   readonly proof: Proof | undefined;
   /** Empty until they are read. */
   readonly ancestors: Ancestors;
@@ -70,6 +71,13 @@ interface Claim {
 interface Grants {
   readonly by: Scope;
   readonly above: readonly Grant[];
+}
+
+/** The grants of a need, as long as the ancestors hold the same lists. */
+interface LastGrants {
+  readonly need: Scope;
+  readonly outer: readonly (readonly string[] | undefined)[];
+  readonly grants: Grants;
 }
 
 /** A refusal because a token or one of its ancestors does not cover the need. */
@@ -120,7 +128,6 @@ interface NoClaim {
 /** Of a verdict on a value of which nothing is needed. */
 const NOTHING = '';
 const NO_ANCESTORS: Ancestors = [];
-const NO_GRANTS: readonly Grant[] = [];
 const NO_RECORDS: readonly TokenRecord[] = [];
 
 /** What a {@link Decider} works with. */
@@ -198,25 +205,18 @@ export class Decider {
     // A value that does not belong to the cached record may belong to a newer one.
     const proof = cached?.proofOf(presented);
     if (cached !== undefined && proof !== undefined) {
-      const { record, masked } = cached;
-      const claim = { presented, record, masked, proof, ancestors: NO_ANCESTORS };
+      const { record } = cached;
+      const claim = { presented, record, cached, proof, ancestors: NO_ANCESTORS };
       return this.#judge(claim, reading, call);
     }
-    return source === 'cache' ? undefined : this.#decideLater(presented, reading, call);
-  }
-
-  async #decideLater(
-    presented: PresentedValue,
-    reading: NeedReading | undefined,
-    call: Call,
-  ): Promise<Verdict> {
-    const { reader } = this.#parts;
-    const { now, source } = call;
+    if (source === 'cache') return undefined;
     const { id } = presented;
-    const record = await (source === 'store' ? reader.read(id, now) : reader.load(id, now));
-    if (record === undefined) return this.#refuse('unknown', call, { id });
-    const claim = claimOf(presented, record);
-    return this.#judge(claim, reading, call) as Promise<Verdict>;
+    const found = source === 'store' ? reader.read(id, now) : reader.load(id, now);
+    return found.then((record) =>
+      record === undefined
+        ? this.#refuse('unknown', call, { id })
+        : (this.#judge(claimOf(presented, record), reading, call) as Promise<Verdict>),
+    );
   }
 
   /** Returns `undefined` with the source `cache` if not all ancestors of the token are cached. */
@@ -254,17 +254,26 @@ export class Decider {
     if (reading === undefined) return this.#welcome(claim, NOTHING, now);
     if (!reading.ok) return this.#refuse('ambiguous_request', call, record, reading.reason);
     const { need } = reading;
+    const grants = this.#grantsOf(claim, need);
+    return 'reason' in grants
+      ? this.#refuseNeed(record, grants, call)
+      : this.#accept(claim, grants, call);
+  }
+
+  /** What grants a need. Bearers repeat themselves, so a cached record keeps what granted the last scope. */
+  #grantsOf({ record, cached, ancestors }: Claim, need: ReadRequest | Scope): Grants | NeedRefusal {
+    const last = cached?.decided as LastGrants | undefined;
+    if (last?.need === need && areSameLists(last.outer, ancestors)) return last.grants;
     const { compiled, lineages } = this.#parts;
     const by = compiled.grantOf(record.scopes, need);
-    if (by === undefined) {
-      const refusal = { reason: 'insufficient_scope', need, held: record.scopes } as const;
-      return this.#refuseNeed(record, refusal, call);
-    }
-    if (ancestors.length === 0) return this.#accept(claim, { by, above: NO_GRANTS }, call);
+    if (by === undefined) return { reason: 'insufficient_scope', need, held: record.scopes };
     const above = lineages.grantsOf(record, ancestors, need);
-    if (!('refusing' in above)) return this.#accept(claim, { by, above: above.grants }, call);
-    const refusal = { reason: 'ancestor_insufficient', need, held: above.refusing } as const;
-    return this.#refuseNeed(record, refusal, call);
+    if ('refusing' in above) return { reason: 'ancestor_insufficient', need, held: above.refusing };
+    const grants = { by, above: above.grants };
+    // A request is another object each time, and its path may hold a secret.
+    if (cached !== undefined && !isReadRequest(need))
+      cached.decided = { need, outer: ancestors.map((each) => each?.scopes), grants };
+    return grants;
   }
 
   /** Why the address may not use a token, by the limits of the token or of an ancestor. */
@@ -340,9 +349,11 @@ export class Decider {
   }
 
   #welcome(claim: Claim, grantedBy: string, now: number): Verdict {
-    const { record, masked, ancestors } = claim;
+    const { record, cached, ancestors } = claim;
     this.#activate(claim, now);
-    const token = tokenOf(this.#parts.lineages.within(record, ancestors), now, masked);
+    const shown = this.#parts.lineages.within(record, ancestors);
+    const isCached = cached !== undefined && shown === record;
+    const token = isCached ? cached.activeToken(now) : tokenOf(shown, now);
     return Object.freeze({ ok: true, token, grantedBy });
   }
 
@@ -594,7 +605,7 @@ function refusalOf(
 
 function claimOf(presented: PresentedValue, record: TokenRecord): Claim {
   const proof = proofOf(presented, record);
-  return { presented, record, masked: undefined, proof, ancestors: NO_ANCESTORS };
+  return { presented, record, cached: undefined, proof, ancestors: NO_ANCESTORS };
 }
 
 /** A token with those who acted with its ancestors. */
@@ -605,16 +616,26 @@ function withPriorActors(token: Token, ancestors: Ancestors): Token {
     : Object.freeze({ ...token, priorActors: Object.freeze(priorActors) });
 }
 
-function withAncestors({ presented, record, masked, proof }: Claim, ancestors: Ancestors): Claim {
-  return { presented, record, masked, proof, ancestors };
+/** Frozen lists, which never change: a record that changes gets another one. */
+function areSameLists(lists: LastGrants['outer'], ancestors: Ancestors): boolean {
+  for (let at = 0; at < ancestors.length; at += 1) {
+    if (lists[at] !== ancestors[at]?.scopes) return false;
+  }
+  return true;
+}
+
+function withAncestors({ presented, record, cached, proof }: Claim, ancestors: Ancestors): Claim {
+  return { presented, record, cached, proof, ancestors };
 }
 
 /** The token and its ancestors, without those whose uses are not counted. */
 function countedOf({ record, ancestors }: Claim): readonly TokenRecord[] {
-  const isLimited = (each: TokenRecord | undefined): each is TokenRecord =>
-    each !== undefined && isCounted(each);
   if (!isLimited(record) && !ancestors.some(isLimited)) return NO_RECORDS;
   return [record, ...ancestors].filter(isLimited);
+}
+
+function isLimited(record: TokenRecord | undefined): record is TokenRecord {
+  return record !== undefined && isCounted(record);
 }
 
 /**

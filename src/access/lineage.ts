@@ -1,7 +1,13 @@
 import type { RecordReader } from '../records/reader.ts';
 import type { ReadRequest, Scope } from '../scope/index.ts';
 import { atOnce, type Steps } from '../scope/steps.ts';
-import { isElevation, stateOf, type TokenId, type TokenRecord } from '../token/record.ts';
+import {
+  isElevation,
+  type RecordState,
+  stateOf,
+  type TokenId,
+  type TokenRecord,
+} from '../token/record.ts';
 import type { CompiledScopes } from './compiled-scopes.ts';
 
 /** The ancestors of a token, root first. `undefined` stands for one that had ended and was purged. */
@@ -16,24 +22,37 @@ type AncestorFault =
 /** In order of precedence: a permanent end comes first. */
 const FAULTS = ['revoked', 'expired', 'changed', 'suspended'] as const;
 
+type Descendant = Pick<TokenRecord, 'account' | 'origin'>;
+
 /** Why the ancestors of a token refuse it, whatever is needed; `undefined` if all are live. */
 export function ancestorFault(
-  { account, origin }: Pick<TokenRecord, 'account' | 'origin'>,
+  token: Descendant,
   ancestors: Ancestors,
   now: number,
 ): AncestorFault | undefined {
-  const versions = origin?.elevated;
-  const stateIn = (ancestor: TokenRecord | undefined, at: number) => {
-    // After a purge, the id of an imported token can be used again, even by another account.
-    if (ancestor?.account !== account) return 'revoked';
-    const state = stateOf(ancestor, now);
-    if (versions === undefined || state === 'revoked' || state === 'expired') return state;
-    return ancestor.version === versions[at] ? state : 'changed';
-  };
-  if (ancestors.every((ancestor, at) => stateIn(ancestor, at) === 'active')) return undefined;
-  const states = ancestors.map(stateIn);
+  // Nearly always, and without a function for each call.
+  let areActive = true;
+  for (let at = 0; at < ancestors.length && areActive; at += 1)
+    areActive = stateAbove(token, ancestors, at, now) === 'active';
+  if (areActive) return undefined;
+  const states = ancestors.map((_, at) => stateAbove(token, ancestors, at, now));
   const fault = FAULTS.find((state) => states.includes(state));
   return fault && `ancestor_${fault}`;
+}
+
+function stateAbove(
+  { account, origin }: Descendant,
+  ancestors: Ancestors,
+  at: number,
+  now: number,
+): RecordState | 'changed' {
+  const ancestor = ancestors[at];
+  // After a purge, the id of an imported token can be used again, even by another account.
+  if (ancestor?.account !== account) return 'revoked';
+  const state = stateOf(ancestor, now);
+  const versions = origin?.elevated;
+  if (versions === undefined || state === 'revoked' || state === 'expired') return state;
+  return ancestor.version === versions[at] ? state : 'changed';
 }
 
 /** Whether an ancestor of a token that has not ended itself has, so that it can never be used again. */
@@ -127,7 +146,19 @@ export class Lineages {
    * elevation. Returns the record itself if that changes nothing.
    */
   within(record: TokenRecord, ancestors: Ancestors): TokenRecord {
-    return ancestors.length === 0 ? record : atOnce(this.withinInSteps(record, ancestors));
+    for (const ancestor of ancestors) {
+      if (!this.#isKnownWithin(record, ancestor))
+        return atOnce(this.withinInSteps(record, ancestors));
+    }
+    return record;
+  }
+
+  /** Whether an ancestor bounds neither the scopes nor the expiry, as far as that is known at once. */
+  #isKnownWithin(record: TokenRecord, ancestor: TokenRecord | undefined): boolean {
+    const { scopes, expiresAt } = record;
+    if (ancestor === undefined || ancestor.expiresAt.getTime() < expiresAt.getTime()) return false;
+    if (scopes === ancestor.scopes || isElevation(record)) return true;
+    return this.#shared.get(scopes)?.get(ancestor.scopes) === scopes;
   }
 
   /** As {@link within}, for long lists, which take longer than a turn of the event loop. */

@@ -19,7 +19,7 @@ async function expand(
   scopes: readonly Scope[],
   member: 'scopes' | 'addScopes' = 'scopes',
 ): Promise<readonly string[]> {
-  if (catalog === undefined) return Object.freeze(scopes.map(String).sort());
+  if (catalog === undefined) return sorted(scopes);
   try {
     return Object.freeze((await expansionBy(catalog, scopes)).granted);
   } catch (error) {
@@ -28,6 +28,10 @@ async function expand(
     // An empty catalog is a fault of the host, whatever is asked for.
     throw refusal.code === 'catalog_empty' ? refusal : ofMember(refusal, member);
   }
+}
+
+function sorted(scopes: readonly Scope[]): readonly string[] {
+  return Object.freeze(scopes.map((scope) => scope.toString()).sort());
 }
 
 /** In turns of the event loop, unless the host has replaced our method by its own. */
@@ -41,14 +45,24 @@ function expansionBy(
 }
 
 /**
- * Expands scopes with the catalog of an account. Yields to the event loop before and after a long list.
+ * Expands scopes with the catalog of an account, at once if there is none. Yields to the event loop before
+ * and after a long list.
  */
-export async function expandFor(
+export function expandFor(
   catalogs: AccountCatalogs,
   account: string,
   scopes: readonly Scope[],
+): readonly string[] | Promise<readonly string[]> {
+  const catalog = catalogs.of(account);
+  if (catalog === undefined && !isLong(scopes)) return sorted(scopes);
+  return expandInTurns(catalog, scopes);
+}
+
+async function expandInTurns(
+  asked: ReturnType<AccountCatalogs['of']>,
+  scopes: readonly Scope[],
 ): Promise<readonly string[]> {
-  const catalog = await catalogs.of(account);
+  const catalog = await asked;
   if (isLong(scopes)) await nextTurn();
   const granted = await expand(catalog, scopes);
   if (isLong(granted)) await nextTurn();

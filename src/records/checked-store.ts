@@ -132,15 +132,17 @@ export class CheckedStore {
   }
 
   /** Reads one record. */
-  async findOne(id: TokenId): Promise<TokenRecord | undefined> {
-    let found: Found;
-    try {
-      found = this.#foundIn(await this.#ask([id]), id);
-    } catch (error) {
-      throw this.failure(error);
-    }
-    if (isTokenError(found)) throw this.failure(found);
-    return found;
+  findOne(id: TokenId): Promise<TokenRecord | undefined> {
+    return this.#ask([id]).then(
+      (answer) => {
+        const found = this.#foundIn(answer, id);
+        if (isTokenError(found)) throw this.failure(found);
+        return found;
+      },
+      (error) => {
+        throw this.failure(error);
+      },
+    );
   }
 
   /**
@@ -167,23 +169,26 @@ export class CheckedStore {
   }
 
   /** A failure is an answer as well. */
-  async #find(id: TokenId): Promise<Found> {
+  #find(id: TokenId): Promise<Found> {
+    return this.#ask([id]).then(
+      (answer) => this.#foundIn(answer, id),
+      (error) => storeFailure(error),
+    );
+  }
+
+  /** Never throws: a store need not be async. */
+  #ask(ids: readonly TokenId[]): Promise<unknown> {
     try {
-      return this.#foundIn(await this.#ask([id]), id);
+      this.#requireOpen();
+      const asked = Promise.resolve<unknown>(this.#store.find(ids));
+      return this.isLocal ? asked : this.#inTime(asked);
     } catch (error) {
-      return storeFailure(error);
+      return Promise.reject(error);
     }
   }
 
-  #ask(ids: readonly TokenId[]): Promise<unknown> {
-    this.#requireOpen();
-    const asked = this.#store.find(ids);
-    return this.isLocal ? asked : this.#inTime(asked);
-  }
-
   #foundIn(answer: unknown, id: TokenId): Found {
-    const isOne = Array.isArray(answer) && answer.length === 1;
-    const found = isOne ? checkedRecord(answer[0], id) : corruptStore();
+    const found = onlyRecordIn(answer, id);
     if (!isTokenError(found)) this.#health.onAnswer();
     return found;
   }
@@ -325,11 +330,21 @@ function msUntil(instant: number): number {
   return Math.max(0, Math.ceil(instant - performance.now()));
 }
 
+function onlyRecordIn(answer: unknown, id: TokenId): Found {
+  try {
+    const isOne = Array.isArray(answer) && answer.length === 1;
+    return isOne ? checkedRecord(answer[0], id) : corruptStore();
+  } catch {
+    // A proxy, or a getter that throws.
+    return corruptStore();
+  }
+}
+
 function checkedRecord(found: unknown, id: TokenId): Found {
   try {
     return found === undefined || isRecord(found, id) ? found : corruptStore();
   } catch {
-    // A proxy, or a getter that throws.
+    // The same, one of several.
     return corruptStore();
   }
 }

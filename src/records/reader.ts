@@ -9,12 +9,14 @@ import {
   copyOrigin,
   frozenList,
   type Proof,
+  type Token,
   type TokenId,
   type TokenRecord,
 } from '../token/record.ts';
 import { listWeight } from '../token/size.ts';
-import { maskValue, type PresentedValue, proofOf } from '../values/value.ts';
+import { type PresentedValue, proofOf } from '../values/value.ts';
 import type { ChangedIds, CheckedStore, Found } from './checked-store.ts';
+import { copyOfToken, tokenOf } from './token-view.ts';
 
 /** Ids that one call of `find` asks a store for. @bound */
 export const MAX_FOUND_TOGETHER = 1000;
@@ -43,6 +45,7 @@ export class RecordReader {
   readonly #store: CheckedStore;
   readonly #limits: CacheLimits;
   readonly #watchHealth: StoreHealth;
+  readonly #elapsedMs: () => number;
   readonly #isCaching: boolean;
   readonly #entries = new Map<TokenId, CachedRecord>();
   readonly #weights = new RecordWeights();
@@ -54,9 +57,18 @@ export class RecordReader {
   #isClosed = false;
   readonly #reads = { hits: 0, misses: 0 };
 
-  /** @param watchHealth notes whether the store reports changes */
-  constructor(store: CheckedStore, limits: CacheLimits, watchHealth: StoreHealth) {
+  /**
+   * @param watchHealth notes whether the store reports changes
+   * @param elapsedMs the monotonic time of the machine, up to a millisecond late
+   */
+  constructor(
+    store: CheckedStore,
+    limits: CacheLimits,
+    watchHealth: StoreHealth,
+    elapsedMs: () => number,
+  ) {
     this.#store = store;
+    this.#elapsedMs = elapsedMs;
     this.#watchHealth = watchHealth;
     this.#limits = limits;
     this.#isCaching = limits.maxStaleMs > 0;
@@ -228,8 +240,8 @@ export class RecordReader {
   }
 
   #isFresh({ steady, wall }: ReadStart, now: number): boolean {
-    const age = Math.max(performance.now() - steady, now - wall);
-    return age < this.#limits.maxStaleMs;
+    const { maxStaleMs } = this.#limits;
+    return this.#elapsedMs() - steady < maxStaleMs && now - wall < maxStaleMs;
   }
 
   async #watch(): Promise<void> {
@@ -277,16 +289,22 @@ export class CachedRecord implements ReadStart {
   readonly record: TokenRecord;
   readonly steady: number;
   readonly wall: number;
-  /** Its value for display, the same in all tokens that are shown of it. */
-  readonly masked: string;
   /** The value that was compared last, if it is the current one. */
   #current: PresentedValue | undefined;
+  #active: Token | undefined;
+  /** A place for who decides about the token, to keep what holds for this record. */
+  decided: unknown;
 
   constructor(record: TokenRecord, { steady, wall }: ReadStart) {
     this.record = record;
     this.steady = steady;
     this.wall = wall;
-    this.masked = maskValue(record);
+  }
+
+  /** The token as its account sees it while it is active, for one caller. */
+  activeToken(now: number): Token {
+    this.#active ??= tokenOf(this.record, now);
+    return copyOfToken(this.#active);
   }
 
   /** How a value belongs to the record; see {@link proofOf}. A value that comes again is compared once. */
@@ -344,7 +362,8 @@ class Batch implements ReadStart {
 
   /** Calls `onSettled` before any caller gets the answer. */
   send(find: (ids: readonly TokenId[]) => Promise<readonly Found[]>, onSettled: () => void): void {
-    this.steady = performance.now();
+    // Earlier than the read, by as much as the time that its age is measured by may be late.
+    this.steady = performance.now() - 1;
     void find([...this.#ids]).then((found) => {
       this.#found = found;
       onSettled();

@@ -1,6 +1,13 @@
 import type { Events } from '../events.ts';
 import type { UsageTotals } from '../ports/usage-store.ts';
-import { copyOrigin, frozenList, stateOf, type Token, type TokenRecord } from '../token/record.ts';
+import {
+  copyOrigin,
+  frozenList,
+  type IssuedToken,
+  stateOf,
+  type Token,
+  type TokenRecord,
+} from '../token/record.ts';
 import type { UsageRecorder } from '../usage/recorder.ts';
 import { maskValue, type Values } from '../values/value.ts';
 
@@ -80,13 +87,23 @@ export class TokenView {
 /** A token that is still being built. */
 type Draft = { -readonly [member in keyof Token]: Token[member] };
 
-/**
- * A record as its account sees it, without its value.
- *
- * @param masked its value for display, if that is known
- */
-export function tokenOf(record: TokenRecord, now: number, masked?: string): Token {
-  return Object.freeze(draftOf(record, now, masked));
+/** A record as its account sees it, without its value. */
+export function tokenOf(record: TokenRecord, now: number): Token {
+  return Object.freeze(draftOf(record, now));
+}
+
+/** As {@link tokenOf}, with its value for its owner. */
+export function issuedTokenOf(record: TokenRecord, now: number, value: string): IssuedToken {
+  return Object.freeze({ ...draftOf(record, now), value });
+}
+
+/** A copy for another caller: a `Date` cannot be frozen. */
+export function copyOfToken(token: Token): Token {
+  return Object.freeze({
+    ...token,
+    createdAt: new Date(token.createdAt),
+    expiresAt: new Date(token.expiresAt),
+  });
 }
 
 /** As {@link tokenOf}, with its use if there was any. */
@@ -102,7 +119,7 @@ function addUse(draft: Draft, totals: UsageTotals | undefined): void {
   draft.lastUsedAt = totals.lastUsedAt;
 }
 
-function draftOf(record: TokenRecord, now: number, masked = maskValue(record)): Draft {
+function draftOf(record: TokenRecord, now: number): Draft {
   const scopes = frozenList(record.scopes);
   const token: Draft = {
     id: record.id,
@@ -114,7 +131,7 @@ function draftOf(record: TokenRecord, now: number, masked = maskValue(record)): 
     expiresAt: new Date(record.expiresAt),
     version: record.version,
     state: stateOf(record, now),
-    masked,
+    masked: maskValue(record),
   };
   const parent = record.ancestors?.at(-1);
   if (parent !== undefined) token.parent = parent;

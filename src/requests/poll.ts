@@ -2,7 +2,7 @@ import { lostScopes } from '../access/rights.ts';
 import { readInput } from '../inputs/schemas.ts';
 import type { RequestRecord } from '../ports/request-store.ts';
 import type { NewRecord } from '../records/account-records.ts';
-import { tokenOf } from '../records/token-view.ts';
+import { issuedTokenOf } from '../records/token-view.ts';
 import { expiryAfter, originPart, type TokenRecord } from '../token/record.ts';
 import { isCodeOf, readDeviceCode } from '../values/device-code.ts';
 import { liveRequest, mayApprove } from './live.ts';
@@ -64,7 +64,7 @@ async function redeem(
   if (inserted === undefined) return UNKNOWN;
   const { record, value } = inserted;
   service.events.issued(record, now, request.id);
-  return { state: 'issued', token: Object.freeze({ ...tokenOf(record, now), value }) };
+  return { state: 'issued', token: issuedTokenOf(record, now, value) };
 }
 
 /** The record of the token that was approved. It ends with the token that it elevates at the latest. */

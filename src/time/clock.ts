@@ -10,6 +10,14 @@ export interface Clock {
 /** The time of the machine. */
 export const systemClock: Clock = { now: () => new Date() };
 
+/** A clock that was made steady; see {@link steadyClock}. */
+export interface SteadyClock {
+  /** This instant, in milliseconds since 1970. */
+  (): number;
+  /** The monotonic time of the machine, in milliseconds: at this instant, or up to one before. */
+  readonly elapsedMs: () => number;
+}
+
 const MAX_STEP_BACK_MS = 2 * 60 * 60 * 1000;
 /** Slower than time, so that the clock catches up; a token lives a ninth longer at most. */
 const CATCH_UP_RATE = 0.9;
@@ -21,15 +29,17 @@ const CATCH_UP_RATE = 0.9;
  *
  * @param elapsedMs the monotonic time that belongs to the clock; without it, time stands still until the
  * clock has caught up
- * @returns a function for this instant, in milliseconds since 1970; it throws `invalid_options` if the
- * given clock does not return a valid time
+ * @returns a function for this instant; it throws `invalid_options` if the given clock does not return a
+ * valid time
  */
-export function steadyClock(clock: Clock, elapsedMs = elapsedOf(clock)): () => number {
+export function steadyClock(clock: Clock, elapsedMs = elapsedOf(clock)): SteadyClock {
+  const isSystem = clock === systemClock;
+  const read = isSystem ? () => Date.now() : () => timeOf(clock);
   let given = Number.NaN;
   let latest = Number.NEGATIVE_INFINITY;
   let latestElapsedMs = 0;
-  return () => {
-    const time = timeOf(clock);
+  const now = () => {
+    const time = read();
     // Under load, most calls come within the millisecond of the one before.
     if (time === given) return Math.floor(latest);
     given = time;
@@ -39,6 +49,10 @@ export function steadyClock(clock: Clock, elapsedMs = elapsedOf(clock)): () => n
     latestElapsedMs = elapsed;
     return Math.floor(latest);
   };
+  // The clock of the machine moves with its monotonic one; an injected one need not.
+  return Object.assign(now, {
+    elapsedMs: isSystem ? () => latestElapsedMs : () => performance.now(),
+  });
 }
 
 /** The monotonic clock of the machine measures nothing for an injected clock, such as that of a test. */

@@ -460,6 +460,8 @@ export function askedExpiry(
   now: number,
   lifetime: Lifetime,
 ): Date | undefined {
+  if (ttlSeconds === undefined && expiresIn === undefined && expiresAt === undefined)
+    return undefined;
   const asked = Object.entries({ ttlSeconds, expiresAt, expiresIn }).filter(
     ([, value]) => value !== undefined,
   );
@@ -579,8 +581,8 @@ export function isRecord(record: unknown, id: TokenId): record is TokenRecord {
 }
 
 /** Whether a record that is an elevation has the version of each ancestor. */
-function hasAllVersions({ origin, ancestors = [] }: TokenRecord): boolean {
-  return origin?.elevated === undefined || origin.elevated.length === ancestors.length;
+function hasAllVersions({ origin, ancestors }: TokenRecord): boolean {
+  return origin?.elevated === undefined || origin.elevated.length === ancestors?.length;
 }
 
 /**
@@ -627,8 +629,9 @@ type MaybeOrigin = { readonly [Member in keyof TokenOrigin]?: TokenOrigin[Member
 
 /** The part of a record that says how it came to be; empty if nothing is known. */
 export function originPart(known: MaybeOrigin): Pick<TokenRecord, 'origin'> {
-  const origin = copyOrigin(known);
-  return Object.keys(origin).length === 0 ? {} : { origin };
+  const { createdBy, purpose, actor, elevated } = known;
+  const isKnown = (createdBy ?? purpose ?? actor ?? elevated) !== undefined;
+  return isKnown ? { origin: copyOrigin(known) } : {};
 }
 
 /** A frozen copy of an origin, with its members in one order. */

@@ -5,7 +5,7 @@ import { isTokenError, TokenError } from '../errors.ts';
 import { readInput, readLongInput, verifySyncOptions } from '../inputs/schemas.ts';
 import type { DeriveInput, DeriveOptions } from '../inputs/types.ts';
 import { checkLimitsWithin } from '../limits/within.ts';
-import { tokenOf } from '../records/token-view.ts';
+import { issuedTokenOf } from '../records/token-view.ts';
 import { inTurns } from '../time/deadline.ts';
 import {
   askedExpiry,
@@ -67,7 +67,7 @@ export async function derive(
   const inserted = await admitted(parts, fields, now, insert);
   await confirm(parts, value, inserted.record, call);
   parts.events.issued(inserted.record, now);
-  return Object.freeze({ ...tokenOf(inserted.record, now), value: inserted.value });
+  return issuedTokenOf(inserted.record, now, inserted.value);
 }
 
 /** Who acts, by a value that is live now. Its fault waits until somebody awaits it. */

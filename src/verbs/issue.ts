@@ -4,7 +4,7 @@ import { readLongInput } from '../inputs/schemas.ts';
 import type { IssueInput } from '../inputs/types.ts';
 import type { QuotaHolder } from '../ports/token-store.ts';
 import type { NewRecord } from '../records/account-records.ts';
-import { tokenOf } from '../records/token-view.ts';
+import { issuedTokenOf } from '../records/token-view.ts';
 import {
   askedExpiry,
   expiryAfter,
@@ -18,14 +18,16 @@ import type { ServiceParts } from './parts.ts';
 export async function issue(parts: ServiceParts, input: IssueInput): Promise<IssuedToken> {
   const now = parts.now();
   const { lifetime, quotas, issueInput } = parts.rules;
+  const reading = readLongInput(issueInput(), input);
   const { account, scopes, name, metadata, limits, createdBy, purpose, ...asked } =
-    await readLongInput(issueInput(), input);
+    reading instanceof Promise ? await reading : reading;
   parts.limits.check(limits);
   const expiresAt = askedExpiry(asked, now, lifetime);
+  const granted = expandFor(parts.catalogs, account, scopes);
   const fields: NewRecord = {
     account,
-    scopes: await expandFor(parts.catalogs, account, scopes),
-    requested: scopes.map(String),
+    scopes: granted instanceof Promise ? await granted : granted,
+    requested: scopes.map((scope) => scope.toString()),
     createdAt: new Date(now),
     expiresAt: expiresAt ?? expiryAfter(now, lifetime.defaultSeconds),
     version: 1,
@@ -38,7 +40,7 @@ export async function issue(parts: ServiceParts, input: IssueInput): Promise<Iss
   const insert = () => parts.records.insert(fields);
   const { record, value } = await parts.quotas.admit({ account }, now, insert);
   parts.events.issued(record, now);
-  return Object.freeze({ ...tokenOf(record, now), value });
+  return issuedTokenOf(record, now, value);
 }
 
 /** Whose quota a token takes a place of: that of its root if it was derived, else that of its account. */

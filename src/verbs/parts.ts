@@ -16,7 +16,7 @@ import { ClockEvidence } from '../records/clock-evidence.ts';
 import { type CacheLimits, RecordReader } from '../records/reader.ts';
 import { Rotations } from '../records/rotation.ts';
 import { TokenView } from '../records/token-view.ts';
-import { steadyClock } from '../time/clock.ts';
+import { type SteadyClock, steadyClock } from '../time/clock.ts';
 import type { Lifetime } from '../token/record.ts';
 import { UsageRecorder } from '../usage/recorder.ts';
 import { KeyRing } from '../values/keys.ts';
@@ -37,8 +37,7 @@ export interface ServiceParts {
   /** What the store can keep beside tokens. */
   readonly beside: ReturnType<typeof readOptions>['beside'];
   readonly ring: KeyRing;
-  /** This instant, in milliseconds since 1970. */
-  readonly now: () => number;
+  readonly now: SteadyClock;
   readonly events: Events;
   readonly catalogs: AccountCatalogs;
   readonly reader: RecordReader;
@@ -140,7 +139,8 @@ const NO_CACHE: CacheLimits = { maxStaleMs: 0, maxEntries: 1, maxBytes: 1 };
 function assembled(shared: SharedParts, own: OwnParts): ServiceParts {
   const { rules, beside, ring, now, catalogs, values, compiled, usage, limits } = shared;
   const { events, store, canWriteLater, isInside } = own;
-  const reader = new RecordReader(store, own.cache, new ReportedHealth(events, now, 'watch'));
+  const watchHealth = new ReportedHealth(events, now, 'watch');
+  const reader = new RecordReader(store, own.cache, watchHealth, now.elapsedMs);
   const records = new AccountRecords(store, reader, values);
   const evidence = new ClockEvidence(store);
   const quotas = new QuotaKeeper({

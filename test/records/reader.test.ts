@@ -59,7 +59,7 @@ function readerOf(
     deadlineMs: 60_000,
     health: { ...QUIET, onFailure },
   });
-  return new RecordReader(checked, LIMITS, watchHealth);
+  return new RecordReader(checked, LIMITS, watchHealth, () => performance.now());
 }
 
 describe('a cached record', () => {

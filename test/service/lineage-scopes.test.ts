@@ -53,4 +53,34 @@ describe('a derived token', () => {
       await fc.assert(law, runs(0.2));
     },
   );
+
+  it('is decided anew for a scope that comes again once it or an ancestor has changed', async () => {
+    const [asked, other] = ['GET:shop.example/a', 'GET:shop.example/b'];
+    const lists = fc.constantFrom([asked], [other], [asked, other]);
+    const of = fc.constantFrom('root', 'parent', 'child');
+    const changes = fc.array(fc.record({ of, scopes: lists }), { maxLength: 6 });
+    const law = fc.asyncProperty(changes, async (steps) => {
+      const options = { store: new MemoryTokenStore(), keys: [K1], prefix: 'acme' };
+      const free = new TokenService(options);
+      const tokens = new TokenService({ ...options, cache: { maxStaleMs: 60_000 } });
+      const root = await tokens.issue({ account: 'acme', scopes: [asked, other] });
+      const parent = await tokens.derive(root.value, { scopes: [asked, other] });
+      const child = await tokens.derive(parent.value, { scopes: [asked, other] });
+      const ids = { root: root.id, parent: parent.id, child: child.id };
+      const answers = async () => {
+        const need = { scope: asked };
+        // By another service: a fresh read of this one would renew its cache.
+        const fresh = await free.verify(child.value, need);
+        const first = await tokens.verify(child.value, need);
+        expect([first, tokens.verifySync(child.value, need)]).toEqual([fresh, fresh]);
+      };
+      await answers();
+      for (const { of, scopes } of steps) {
+        // A derived token gets no more than its parent has.
+        await tokens.modify('acme', ids[of], { scopes }).catch(() => {});
+        await answers();
+      }
+    });
+    await fc.assert(law, runs(0.2));
+  });
 });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { manualClock } from '../../src/testing/index.ts';
 import { type Clock, steadyClock, systemClock } from '../../src/time/clock.ts';
 
@@ -176,5 +176,31 @@ describe('manualClock', () => {
       expect.objectContaining({ code: 'invalid_options' }),
     );
     expect(clock.now().toISOString()).toBe('2100-01-01T00:00:00.000Z');
+  });
+});
+
+describe('the monotonic time of a steady clock', () => {
+  it('is read again when the clock of the machine has moved by a millisecond', () => {
+    const system = vi.spyOn(Date, 'now').mockReturnValue(1000);
+    let elapsedMs = 5;
+    const steady = steadyClock(systemClock, () => elapsedMs);
+    const seen = [1000, 1000, 1001].map((time) => {
+      system.mockReturnValue(time);
+      steady();
+      elapsedMs += 0.5;
+      return steady.elapsedMs();
+    });
+    system.mockRestore();
+
+    expect(seen).toEqual([5, 5, 6]);
+  });
+
+  it('is that of the machine, whatever an injected clock says', () => {
+    const steady = steadyClock(manualClock());
+    const before = performance.now();
+    const elapsedMs = steady.elapsedMs();
+
+    expect(elapsedMs).toBeGreaterThanOrEqual(before);
+    expect(elapsedMs).toBeLessThanOrEqual(performance.now());
   });
 });
