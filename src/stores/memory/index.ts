@@ -284,11 +284,12 @@ export class MemoryTokenStore implements EngineStore {
   }
 
   #pack(record: TokenRecord): StoredRecord {
-    const scopes = this.#lists.take(record.scopes);
+    // All tokens of an account share one string, and often a list.
+    const latest = this.#accounts.get(record.account)?.at(-1);
+    const scopes = this.#lists.take(record.scopes, latest?.scopes);
     return {
       id: record.id,
-      // All tokens of an account share one string.
-      account: this.#accounts.get(record.account)?.[0]?.account ?? record.account,
+      account: latest?.account ?? record.account,
       prefix: record.prefix,
       kid: record.kid,
       digest: packed(record.digest),
@@ -370,9 +371,10 @@ class RecordLists<Key> {
       this.#lists.set(key, [stored]);
       return;
     }
-    const at = this.#placeIn(list, stored);
-    if (at === list.length) list.push(stored);
-    else list.splice(at, 0, stored);
+    // Nearly always the last one: no search through records that are not at hand.
+    const last = list.at(-1);
+    if (last === undefined || this.#timeOf(last) < this.#timeOf(stored)) list.push(stored);
+    else list.splice(this.#placeIn(list, stored), 0, stored);
   }
 
   remove(key: Key | undefined, stored: StoredRecord): void {
