@@ -10,6 +10,8 @@ import { Leases } from '../../src/limits/leases.ts';
 import type { LeaseStore, LeaseWant, UnspentLease } from '../../src/ports/lease-store.ts';
 import type { TokenId, TokenRecord } from '../../src/token/record.ts';
 import { QUIET } from '../support.ts';
+import { printTable } from './page.ts';
+import { needs } from './start.ts';
 
 const SECONDS = Number(process.env['SECONDS'] ?? 4);
 const ROUND_TRIP_MS = 2;
@@ -162,6 +164,8 @@ const TITLES = [
   'for requests',
 ];
 
-console.log(`| ${TITLES.join(' | ')} |\n|${' --- |'.repeat(TITLES.length)}`);
-for (const plan of PLANS) console.log(`| ${(await simulate(plan)).join(' | ')} |`);
+needs({ minutes: 3, gigabytes: 1 });
+const rows = [TITLES];
+for (const plan of PLANS) rows.push([...(await simulate(plan))]);
+printTable('Leases in a fleet', rows);
 process.exit();

@@ -1,33 +1,45 @@
-// What a check of a Bearer token costs a server, as ratios in one run: `npm run bench:http`, with wrk
-// installed (a client in JavaScript takes longer than a bare server; that server then sleeps at
-// times, and a guarded one does not). Each server is a process of its own, whose CPU for each request is
-// measured under load; 1 000 tokens with ten scopes take turns. Rounds take turns as well, and the
-// medians count, also of the ratios: each is within one round, since machines change their speed.
-// Then the token service itself is kept busy for a minute, by a mix of calls and by issues alone, with a
-// quota. At last it derives tokens in two ways, by its own call and by the exchange of OAuth. The figures go to
-// .cache/bench/http.json.
+// What a check of a Bearer token costs a server, as ratios in one run: `npm run bench:http`, with wrk (a client
+// in JavaScript takes longer than a bare server; that server then sleeps at times, and a guarded one does
+// not). Each server is a process of its own, whose CPU for each request is measured under load; 1 000
+// tokens with ten scopes take turns. Then the token service itself is kept busy for a minute, by a mix of
+// calls and by issues alone, beside a bare server. At last it derives tokens in two ways, by its own call and
+// by the exchange of OAuth. Some parts by name: `npm run bench:http -- Hono sustained`.
 import { type ChildProcess, execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, tmpdir } from 'node:os';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { atLeast, atMost, byName, goal, printGoals } from './goals.ts';
+import {
+  type Measured,
+  median,
+  rangeOf,
+  ratios,
+  ratioText,
+  roundsOf,
+  takeTurns,
+} from './measure.ts';
+import { digits, machine, printTable, type Rows, timeText } from './page.ts';
+import { askedParts, needs } from './start.ts';
 
-const ROUNDS = Number(process.env['ROUNDS'] ?? 15);
+const ROUNDS = 15;
 const WARM_SECONDS = 3;
 const ROUND_SECONDS = 1;
 const CONNECTIONS = 32;
 const SUSTAINED_CONNECTIONS = 64;
-const SUSTAINED_SECONDS = Number(process.env['SUSTAINED_SECONDS'] ?? 60);
-/** The last slice of the issues in a minute to the first: the line has to be flat. */
-const LEAST_RATIO = 0.95;
 const SLICE_SECONDS = 10;
-/** The CPU of an exchange to that of a derivation. */
-const MOST_OF_EXCHANGE = 1.2;
-const GUARDS = (
-  process.env['GUARDS'] ?? 'none,an empty one,cached,uncached,by hand,jose,better-auth'
-).split(',');
-const FRAMEWORKS = (process.env['FRAMEWORKS'] ?? 'node:http,Hono,Fastify').split(',');
+const SLICES = 6;
+/** The bare server, after each slice. */
+const BARE_SECONDS = 1;
+const GUARDS = ['none', 'an empty one', 'cached', 'uncached', 'by hand', 'jose', 'better-auth'];
+/** By how much the guard may exceed the check by hand, with and without a cache. */
+const OVER_BY_HAND = {
+  'node:http': { cached: 1.12, uncached: 1.25 },
+  Hono: { cached: 1.15, uncached: 1.3 },
+  Fastify: { cached: 1.12, uncached: 1.25 },
+} as const;
+type Framework = keyof typeof OVER_BY_HAND;
 const script = new URL('http-server.ts', import.meta.url);
 const folder = mkdtempSync(join(tmpdir(), 'tokenwright-bench-'));
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
@@ -36,11 +48,8 @@ interface Candidate {
   readonly guard: string;
   readonly child: ChildProcess;
   readonly port: number;
-  readonly values: readonly string[];
   /** The requests that are made in turn, as a program of wrk. */
   readonly lua: string;
-  readonly cpu: number[];
-  readonly rate: number[];
 }
 
 async function start(
@@ -53,7 +62,7 @@ async function start(
   const [{ port, values }] = await once(child, 'message');
   const lua = join(folder, `${port}.lua`);
   writeFileSync(lua, programOf(requestsFor(values)));
-  return { guard, child, port, values, lua, cpu: [], rate: [] };
+  return { guard, child, port, lua };
 }
 
 /** What is sent is made beforehand; at the end come the figures as JSON. */
@@ -97,13 +106,6 @@ interface Load {
   readonly worst: number;
 }
 
-interface Slice extends Load {
-  readonly seconds: number;
-  /** Requests a second. */
-  readonly rate: number;
-  readonly heap: number;
-}
-
 async function usageOf({ child }: Candidate): Promise<{ cpu: number; heap: number }> {
   child.send('?');
   const [usage] = await once(child, 'message');
@@ -121,58 +123,54 @@ async function wrk(candidate: Candidate, connections: number, seconds: number): 
 }
 
 /** Microseconds of the server's CPU for each request, and requests a second. */
-async function load(candidate: Candidate, seconds: number): Promise<{ cpu: number; rate: number }> {
+interface Work {
+  readonly cpu: number;
+  readonly rate: number;
+}
+
+async function load(candidate: Candidate, seconds: number): Promise<Work> {
   const { cpu: before } = await usageOf(candidate);
   const { requests, us } = await wrk(candidate, CONNECTIONS, seconds);
   const { cpu: after } = await usageOf(candidate);
   return { cpu: (after - before) / requests, rate: (requests / us) * 1e6 };
 }
 
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1] as number;
-}
-
-/** Round by round. */
-function ratios(values: readonly number[], to: readonly number[]): number[] {
-  return values.map((value, round) => value / (to[round] as number));
-}
-
-function spread(values: readonly number[]): string {
-  return `${Math.min(...values).toFixed(1)}–${Math.max(...values).toFixed(1)}`;
-}
-
-async function compare(framework: string): Promise<object> {
-  const requestsFor = (values: readonly string[]) =>
-    values.map((value) => requestOf('GET', '/e', { Authorization: `Bearer ${value}` }));
-  const candidates: Candidate[] = [];
-  for (const guard of GUARDS) candidates.push(await start(framework, guard, requestsFor));
+/** Prints what each request costs, and how that is to the first. Returns the CPU. */
+async function compare(title: string, candidates: readonly Candidate[]): Promise<Measured[]> {
   for (const candidate of candidates) await load(candidate, WARM_SECONDS);
-  for (let round = 0; round < ROUNDS; round++) {
-    for (const candidate of candidates) {
-      const { cpu, rate } = await load(candidate, ROUND_SECONDS);
-      candidate.cpu.push(cpu);
-      candidate.rate.push(rate);
-    }
-  }
-  const [bare, , cached] = candidates as [Candidate, Candidate, Candidate];
-  console.log(`\n${framework}\n`);
-  console.log(
-    '| check | CPU a request | spread | to the bare server | requests/s | cached to it |',
-  );
-  console.log('| --- | --- | --- | --- | --- | --- |');
-  for (const { guard, cpu, rate } of candidates) {
-    const cells = [
-      guard,
-      `${median(cpu).toFixed(1)} µs`,
-      spread(cpu),
-      median(ratios(cpu, bare.cpu)).toFixed(2),
-      median(rate).toFixed(0),
-      median(ratios(cached.rate, rate)).toFixed(1),
-    ];
-    console.log(`| ${cells.join(' | ')} |`);
-  }
+  const turns = candidates.map((one) => [one.guard, () => load(one, ROUND_SECONDS)] as const);
+  const measured = await takeTurns(ROUNDS, Object.fromEntries(turns));
   for (const { child } of candidates) child.disconnect();
-  return candidates.map(({ guard, cpu, rate }) => ({ framework, guard, cpu, rate }));
+  const all = measured.map(({ name, figures }) => {
+    return { name, figures: figures.map(({ cpu }) => cpu), rate: figures.map(({ rate }) => rate) };
+  });
+  const rows = all.map(({ name, figures, rate }) => {
+    const { low, median: middle, high } = rangeOf(figures);
+    const range = `${timeText(low)} – ${timeText(high)}`;
+    const ratio = ratioText(figures, all[0]?.figures);
+    return [name, timeText(middle), range, ratio, median(rate).toFixed(0)];
+  });
+  printTable(title, [['', 'CPU a request', '10th to 90th', 'ratio', 'requests/s'], ...rows]);
+  return all;
+}
+
+async function guards(framework: Framework): Promise<void> {
+  const candidates: Candidate[] = [];
+  for (const guard of GUARDS) candidates.push(await start(framework, guard, checked));
+  const all = await compare(framework, candidates);
+  const byHand = byName(all, 'by hand');
+  for (const [guard, most] of Object.entries(OVER_BY_HAND[framework])) {
+    goal(
+      `${framework}: the guard, ${guard}, to the check by hand`,
+      most,
+      byName(all, guard),
+      byHand,
+    );
+  }
+}
+
+function checked(values: readonly string[]): string[] {
+  return values.map((value) => requestOf('GET', '/e', { Authorization: `Bearer ${value}` }));
 }
 
 const authorization = `Basic ${Buffer.from('ada:correct horse').toString('base64')}`;
@@ -198,30 +196,46 @@ const WORK: Readonly<Record<string, (ids: readonly string[]) => readonly string[
 };
 
 /** The token service under steady work, and what its heap does meanwhile. */
-async function sustain(work: string): Promise<Slice[]> {
+async function sustain(work: string): Promise<void> {
   const requestsFor = WORK[work] as (ids: readonly string[]) => readonly string[];
   const candidate = await start('service', '', requestsFor, ['--expose-gc']);
-  await wrk(candidate, SUSTAINED_CONNECTIONS, WARM_SECONDS);
-  console.log(`\nThe token service on SQLite, ${SUSTAINED_CONNECTIONS} connections: ${work}\n`);
-  console.log(
-    '| after | requests/s | p50 | p99 | worst | heap |\n| --- | --- | --- | --- | --- | --- |',
-  );
-  const slices: Slice[] = [];
-  for (let seconds = SLICE_SECONDS; seconds <= SUSTAINED_SECONDS; seconds += SLICE_SECONDS) {
-    const slice = await wrk(candidate, SUSTAINED_CONNECTIONS, SLICE_SECONDS);
+  const bare = await start('node:http', 'none', checked);
+  for (const one of [candidate, bare]) await wrk(one, SUSTAINED_CONNECTIONS, WARM_SECONDS);
+  const rows: Rows[number][] = [];
+  const [rates, toBare, p99s]: [number[], number[], number[]] = [[], [], []];
+  for (let slice = 1; slice <= SLICES; slice++) {
+    const load = await wrk(candidate, SUSTAINED_CONNECTIONS, SLICE_SECONDS);
     const { heap } = await usageOf(candidate);
-    const rate = (slice.requests / slice.us) * 1e6;
-    const cells = [
-      `${seconds} s`,
+    const other = await wrk(bare, SUSTAINED_CONNECTIONS, BARE_SECONDS);
+    const rate = (load.requests / load.us) * 1e6;
+    rates.push(rate);
+    toBare.push(rate / ((other.requests / other.us) * 1e6));
+    p99s.push(load.p99 / 1000);
+    const times = [load.p50, load.p99, load.worst].map(timeText);
+    rows.push([
+      `${slice * SLICE_SECONDS} s`,
       rate.toFixed(0),
-      ...[slice.p50, slice.p99, slice.worst].map((us) => `${(us / 1000).toFixed(1)} ms`),
-      `${(heap / 1e6).toFixed(1)} MB`,
-    ];
-    console.log(`| ${cells.join(' | ')} |`);
-    slices.push({ seconds, ...slice, rate, heap });
+      ...times,
+      `${digits(heap / 1e6)}\u00a0MB`,
+    ]);
   }
-  candidate.child.disconnect();
-  return slices;
+  for (const { child } of [candidate, bare]) child.disconnect();
+  printTable(`The token service on SQLite, ${SUSTAINED_CONNECTIONS} connections: ${work}`, [
+    ['after', 'requests/s', 'p50', 'p99', 'worst', 'heap'],
+    ...rows,
+  ]);
+  const [first = 0, ...later] = rates;
+  atLeast(
+    `service, ${work}: later slices to the first`,
+    0.95,
+    ratios(
+      later,
+      later.map(() => first),
+    ),
+  );
+  if (work === 'issue') return;
+  atMost(`service, ${work}: p99 in ms`, 15, p99s);
+  atLeast(`service, ${work}: requests to those of a bare server`, 0.12, toBare);
 }
 
 const SCOPE = 'GET:shop.example/a';
@@ -253,59 +267,27 @@ const DERIVING: Readonly<Record<string, (value: string) => string>> = {
     ),
 };
 
-/** What an exchange takes, as a multiple of a derivation: the median over all rounds. */
-async function compareExchange(): Promise<number> {
+async function deriving(): Promise<void> {
   const candidates: Candidate[] = [];
   for (const [name, make] of Object.entries(DERIVING)) {
     const candidate = await start('service', 'derive', (values) => values.map(make));
     candidates.push({ ...candidate, guard: name });
   }
-  for (const candidate of candidates) await load(candidate, WARM_SECONDS);
-  for (let round = 0; round < ROUNDS; round++) {
-    for (const candidate of candidates) {
-      const { cpu, rate } = await load(candidate, ROUND_SECONDS);
-      candidate.cpu.push(cpu);
-      candidate.rate.push(rate);
-    }
-  }
-  console.log('\nThe token service on SQLite, a token from a token\n');
-  console.log('| call | CPU a request | spread | requests/s |\n| --- | --- | --- | --- |');
-  for (const { guard, cpu, rate } of candidates) {
-    const cells = [guard, `${median(cpu).toFixed(1)} µs`, spread(cpu), median(rate).toFixed(0)];
-    console.log(`| ${cells.join(' | ')} |`);
-  }
-  for (const { child } of candidates) child.disconnect();
-  const [derive, exchange] = candidates as [Candidate, Candidate];
-  return median(ratios(exchange.cpu, derive.cpu));
+  const all = await compare('The token service on SQLite, a token from a token', candidates);
+  goal('CPU of an exchange to a derivation', 1.2, byName(all, 'exchange'), byName(all, 'derive'));
 }
 
-await promisify(execFile)('wrk', ['-v']).catch(({ code }: { readonly code?: unknown }) => {
-  // wrk prints its version and fails.
-  if (code !== 'ENOENT') return;
-  console.error('bench:http needs wrk, and it is not installed: apt-get install wrk');
-  process.exit(1);
-});
-console.log(`Node ${process.version}, ${cpus().length} cores; medians of ${ROUNDS} rounds`);
-const compared: object[] = [];
-for (const framework of FRAMEWORKS) compared.push(await compare(framework));
-const sustained: Record<string, readonly Slice[]> = {};
-for (const work of Object.keys(WORK)) sustained[work] = await sustain(work);
-const [first, last] = [0, -1].map((at) => sustained['issue']?.at(at)?.rate ?? Number.NaN);
-const ratio = (last as number) / (first as number);
-const isFlat = ratio >= LEAST_RATIO;
-console.log(
-  `\nissue: the last slice to the first is ${ratio.toFixed(2)}, ${isFlat ? 'flat' : `below ${LEAST_RATIO}`}`,
-);
-if (!isFlat) process.exitCode = 1;
-const exchange = await compareExchange();
-const isNear = exchange <= MOST_OF_EXCHANGE;
-console.log(
-  `\nexchange to derive: ${exchange.toFixed(2)}, ${isNear ? 'within' : 'above'} ${MOST_OF_EXCHANGE}`,
-);
-if (!isNear) process.exitCode = 1;
-const results = new URL('../../.cache/bench/', import.meta.url);
-mkdirSync(results, { recursive: true });
-writeFileSync(
-  new URL('http.json', results),
-  JSON.stringify({ node: process.version, rounds: ROUNDS, compared, sustained, exchange }, null, 2),
-);
+const PARTS = {
+  'node:http': () => guards('node:http'),
+  Hono: () => guards('Hono'),
+  Fastify: () => guards('Fastify'),
+  sustained: async () => {
+    for (const work of Object.keys(WORK)) await sustain(work);
+  },
+  deriving,
+};
+const parts = askedParts(Object.keys(PARTS) as (keyof typeof PARTS)[]);
+needs({ minutes: 3 * parts.length, gigabytes: 1, programs: ['wrk'] });
+for (const part of parts) await PARTS[part]();
+printGoals();
+console.log(`\n${machine()}; ${roundsOf(ROUNDS)} rounds`);

@@ -7,6 +7,9 @@ import { createReadStream, createWriteStream, mkdtempSync, readFileSync, rmSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { finished } from 'node:stream/promises';
+import { needs } from './start.ts';
+
+needs({ minutes: 2, gigabytes: 2 });
 
 const [rowCount = '1000000', store] = process.argv.slice(2);
 const ROWS = Number(rowCount);

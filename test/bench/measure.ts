@@ -1,79 +1,169 @@
-// Costs in one run, side by side: medians of rounds that take turns. CPU is that of this process; a
-// server's is not in it.
-const ROUNDS = 41;
-const ROUND_MS = 60;
-/** The compiler of the engine takes its time with promises. */
-const WARM_MS = 2000;
+// What benches share: figures of rounds that take turns, and what is said about them. Only ratios within one
+// run count, since machines change their speed.
+import { printTable, timeText } from './page.ts';
 
-export type Run = () => Promise<unknown>;
+/** One call; what it returns is awaited if it is a promise. */
+export type Run = () => unknown;
 
-/** In microseconds a call. */
+/** Makes so many calls, and returns what one of them cost. */
+export type Loop<Figure> = (count: number) => Promise<Figure>;
+
+export interface Pace {
+  /** `ROUNDS` in the environment wins. */
+  readonly rounds: number;
+  /** How long a candidate works in each round. */
+  readonly roundMs: number;
+  /** The compiler of the engine takes its time with promises. */
+  readonly warmMs: number;
+}
+
+/** The median, and what a tenth of the figures stay below and above. */
+export interface Range {
+  readonly low: number;
+  readonly median: number;
+  readonly high: number;
+}
+
+/** Of one candidate, with a figure for each round. */
+export interface Measured<Figure = number> {
+  readonly name: string;
+  readonly figures: readonly Figure[];
+}
+
+/** In microseconds a call. The CPU is that of this process, without that of a server. */
 interface Cost {
   readonly wall: number;
   readonly cpu: number;
 }
 
+export const roundsOf = (usual: number) => Number(process.env['ROUNDS'] ?? usual);
+
+export function shareOf(values: readonly number[], share: number): number {
+  const sorted = Float64Array.from(values).sort();
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;
+}
+
+export function median(values: readonly number[]): number {
+  return shareOf(values, 0.5);
+}
+
+export function rangeOf(values: readonly number[]): Range {
+  return { low: shareOf(values, 0.1), median: median(values), high: shareOf(values, 0.9) };
+}
+
+/** Round by round. */
+export function ratios(values: readonly number[], to: readonly number[]): number[] {
+  return values.map((value, round) => value / (to[round] ?? Number.NaN));
+}
+
+/** A figure of each candidate in each round. Every other round has the opposite order. */
+export async function takeTurns<Figure>(
+  rounds: number,
+  candidates: Readonly<Record<string, () => Figure | Promise<Figure>>>,
+): Promise<Measured<Figure>[]> {
+  const all = Object.entries(candidates).map(([name, take]) => {
+    return { name, take, figures: [] as Figure[] };
+  });
+  for (let round = 0; round < roundsOf(rounds); round++) {
+    const order = round % 2 === 0 ? all : all.toReversed();
+    for (const { take, figures } of order) figures.push(await take());
+  }
+  return all.map(({ name, figures }) => ({ name, figures }));
+}
+
+/** Warms up all candidates, then measures them in turns. */
+export async function measure<Figure>(
+  loops: Readonly<Record<string, Loop<Figure>>>,
+  pace: Pace,
+): Promise<Measured<Figure>[]> {
+  const candidates: Record<string, () => Promise<Figure>> = {};
+  for (const [name, loop] of Object.entries(loops)) {
+    const count = await calibrate(loop, pace);
+    candidates[name] = () => loop(count);
+  }
+  return takeTurns(pace.rounds, candidates);
+}
+
+/** How many calls fill a round. */
+async function calibrate(loop: Loop<unknown>, { roundMs, warmMs }: Pace): Promise<number> {
+  const warm = performance.now() + warmMs;
+  for (let count = 1; ; ) {
+    const start = performance.now();
+    await loop(count);
+    const ms = performance.now() - start;
+    if (ms < roundMs / 2) count *= 2;
+    else if (performance.now() >= warm) return Math.max(1, Math.round((count * roundMs) / ms));
+  }
+}
+
+/** Microseconds a call. */
+export function timed(run: Run): Loop<number> {
+  return async (count) => {
+    const start = performance.now();
+    for (let i = 0; i < count; i++) {
+      const answer = run();
+      if (answer instanceof Promise) await answer;
+    }
+    return ((performance.now() - start) * 1000) / count;
+  };
+}
+
+export function timedAll(runs: Readonly<Record<string, Run>>): Record<string, Loop<number>> {
+  return Object.fromEntries(Object.entries(runs).map(([name, run]) => [name, timed(run)]));
+}
+
 /** Prints what each costs, and how that is to the first. */
 export async function compare(
   title: string,
+  loops: Readonly<Record<string, Loop<number>>>,
+  pace: Pace,
+): Promise<Measured[]> {
+  const all = await measure(loops, pace);
+  const rows = all.map(({ name, figures }) => {
+    const { low, median: middle, high } = rangeOf(figures);
+    const range = `${timeText(low)} – ${timeText(high)}`;
+    return [name, timeText(middle), range, ratioText(figures, all[0]?.figures)];
+  });
+  printTable(title, [['', 'time', '10th to 90th', 'ratio'], ...rows]);
+  return all;
+}
+
+export function ratioText(values: readonly number[], to: readonly number[] = []): string {
+  return median(ratios(values, to)).toFixed(2);
+}
+
+const PACE = { rounds: 41, roundMs: 60, warmMs: 2000 };
+
+/** Prints what calls of a server cost, also in CPU of this process. Returns the times. */
+export async function compareCosts(
+  title: string,
   runs: Readonly<Record<string, Run>>,
-): Promise<readonly Cost[]> {
-  const costs = await measure(runs);
-  const [base] = costs.values();
-  console.log(`\n${title}\n\n| | time | ratio | CPU | ratio |\n| --- | --- | --- | --- | --- |`);
-  for (const [name, cost] of costs) {
-    const cells = (['wall', 'cpu'] as const).flatMap((kind) => [
-      `${cost[kind].toFixed(0)} µs`,
-      (cost[kind] / (base?.[kind] ?? 1)).toFixed(2),
-    ]);
-    console.log(`| ${name} | ${cells.join(' | ')} |`);
-  }
-  return [...costs.values()];
-}
-
-/** Prints what one call costs at each size, and the exponent of its growth from the first to the last. */
-export async function compareSizes(title: string, runs: ReadonlyMap<number, Run>): Promise<void> {
-  const costs = await compare(title, Object.fromEntries(runs));
-  const sizes = [...runs.keys()];
-  const [smallest = 1, largest = 1] = [sizes[0], sizes.at(-1)];
-  const growth = (kind: keyof Cost) => {
-    const [first, last] = [costs[0]?.[kind] ?? 1, costs.at(-1)?.[kind] ?? 1];
-    return (Math.log(last / first) / Math.log(largest / smallest)).toFixed(3);
-  };
-  console.log(`| exponent | ${growth('wall')} | | ${growth('cpu')} | |`);
-}
-
-async function measure(runs: Readonly<Record<string, Run>>): Promise<Map<string, Cost>> {
-  const plans: { name: string; run: Run; count: number; costs: Cost[] }[] = [];
-  for (const [name, run] of Object.entries(runs)) {
-    plans.push({ name, run, count: await calibrate(run), costs: [] });
-  }
-  for (let round = 0; round < ROUNDS; round++) {
-    for (const { run, count, costs } of plans) costs.push(await costOf(run, count));
-  }
-  return new Map(
-    plans.map(({ name, costs }) => [
-      name,
-      { wall: median(costs.map(({ wall }) => wall)), cpu: median(costs.map(({ cpu }) => cpu)) },
-    ]),
+): Promise<Measured[]> {
+  const all = await measure(
+    Object.fromEntries(Object.entries(runs).map(([name, run]) => [name, costed(run)])),
+    PACE,
   );
+  const kinds = ['wall', 'cpu'] as const;
+  const of = (kind: keyof Cost, figures: readonly Cost[] = []) => figures.map((cost) => cost[kind]);
+  const rows = all.map(({ name, figures }) => [
+    name,
+    ...kinds.flatMap((kind) => {
+      const costs = of(kind, figures);
+      return [timeText(median(costs)), ratioText(costs, of(kind, all[0]?.figures))];
+    }),
+  ]);
+  printTable(title, [['', 'time', 'ratio', 'CPU', 'ratio'], ...rows]);
+  return all.map(({ name, figures }) => ({ name, figures: of('wall', figures) }));
 }
 
-async function calibrate(run: Run): Promise<number> {
-  let count = 0;
-  for (const end = performance.now() + WARM_MS; performance.now() < end; count++) await run();
-  return Math.max(1, Math.round((count * ROUND_MS) / WARM_MS));
-}
-
-async function costOf(run: Run, count: number): Promise<Cost> {
-  const [start, cpu] = [performance.now(), process.cpuUsage()];
-  for (let i = 0; i < count; i++) await run();
-  const { user, system } = process.cpuUsage(cpu);
-  return { wall: ((performance.now() - start) * 1000) / count, cpu: (user + system) / count };
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1] as number;
+function costed(run: Run): Loop<Cost> {
+  const time = timed(run);
+  return async (count) => {
+    const before = process.cpuUsage();
+    const wall = await time(count);
+    const { user, system } = process.cpuUsage(before);
+    return { wall, cpu: (user + system) / count };
+  };
 }
 
 /** Many callers who know nothing of each other, each with one call after the other. */
@@ -91,6 +181,12 @@ export function jumping(bound: number): () => number {
     step += 1;
     return (step * 7919) % bound;
   };
+}
+
+/** One of the items after the other, in an order that jumps about. */
+export function anyOf<Item>(items: readonly Item[]): () => Item {
+  const next = jumping(items.length);
+  return () => items[next()] as Item;
 }
 
 /** The scopes of a whole API such as GitHub's: 1 189 of them, some 56 kB. Each copy has others. */

@@ -9,7 +9,8 @@ import { COLUMNS, toValues } from '../../src/stores/shared/rows.ts';
 import type { TokenId, TokenRecord } from '../../src/token/record.ts';
 import { generateKey } from '../../src/values/keys.ts';
 import { startServer } from '../servers.ts';
-import { byCallers, compare, jumping } from './measure.ts';
+import { byCallers, compareCosts, jumping } from './measure.ts';
+import { needs } from './start.ts';
 
 const TOKENS = Number(process.env['TOKENS'] ?? 1_000_000);
 const PAGE = 50;
@@ -36,6 +37,7 @@ async function fill(pool: Pool, account: string, count: number): Promise<void> {
   );
 }
 
+needs({ minutes: 4, gigabytes: 2, programs: ['MariaDB'] });
 const server = await startServer('mariadb', { settings: { 'innodb-buffer-pool-size': '1G' } });
 const pool = createPool({ uri: server.url, connectionLimit: 32 });
 try {
@@ -73,20 +75,20 @@ try {
   const nextIssued = jumping(issued.length);
   const anyIssued = () => issued[nextIssued()] as (typeof issued)[number];
   const verifyAny = () => tokens.verify(anyIssued().value, { scope: 'GET:shop.example/orders' });
-  await compare('A point read, one at a time', {
+  await compareCosts('A point read, one at a time', {
     'the driver': () => bareFind(anyIssued().id),
     'store.find': () => store.find([anyIssued().id]),
     'service.verify': verifyAny,
   });
 
-  await compare('32 point reads at once', {
+  await compareCosts('32 point reads at once', {
     'the driver, IN': () => bareFindMany(anyIds(32)),
     'store.find of 32': () => store.find(anyIds(32)),
     'the driver, one by one': () => Promise.all(anyIds(32).map(bareFind)),
     'store.find, one by one': () => Promise.all(anyIds(32).map((id) => store.find([id]))),
   });
 
-  await compare('32 callers, each with one read after the other (20 of them)', {
+  await compareCosts('32 callers, each with one read after the other (20 of them)', {
     'the driver': byCallers(32, 20, () => bareFind(anyIssued().id)),
     'service.verify': byCallers(32, 20, verifyAny),
   });
@@ -108,7 +110,7 @@ try {
     toValues(record).map((value) => (value instanceof Uint8Array ? Buffer.from(value) : value));
   const places = COLUMNS.map(() => '?').join(', ');
   let count = 0;
-  await compare('A durable insert, one at a time', {
+  await compareCosts('A durable insert, one at a time', {
     'the driver': () =>
       bare(`INSERT INTO ${TABLE} (${columns}) VALUES (${places})`, bareValues(newRecord())),
     'store.insert': () => store.insert(newRecord()),
@@ -116,7 +118,7 @@ try {
   });
 
   const at = new Date();
-  await compare('A durable update, one at a time', {
+  await compareCosts('A durable update, one at a time', {
     'the driver': () =>
       bare(`UPDATE ${TABLE} SET revoked_at = ? WHERE id = ?`, [+at, Buffer.from(anyId())]),
     'store.revoke': () => store.revoke(anyId(), 'big', at),
@@ -128,14 +130,14 @@ try {
   });
   const page = (account: string, after?: Position) =>
     store.page({ account, limit: PAGE, liveAt: at, after });
-  await compare(`A page of ${PAGE}, the same again and again`, {
+  await compareCosts(`A page of ${PAGE}, the same again and again`, {
     [`first of ${SMALL}`]: () => page('small0'),
     [`first of ${TOKENS}`]: () => page('big'),
     'in the middle': () => page('big', placeAt(0.5)),
     'near the end': () => page('big', placeAt(0.001)),
   });
   const nextSmall = jumping(SMALL_ACCOUNTS);
-  await compare(`A page of ${PAGE}, each time another one`, {
+  await compareCosts(`A page of ${PAGE}, each time another one`, {
     [`first of ${SMALL}, of ${SMALL_ACCOUNTS} accounts`]: () => page(`small${nextSmall()}`),
     [`anywhere in ${TOKENS}`]: () => page('big', placeAt(next() / TOKENS)),
   });

@@ -1,6 +1,7 @@
-// How much the PostgreSQL store adds to the bare driver with named prepared statements, as ratios in
-// one run: `node test/bench/postgres.ts`, on a server of its own (TOKENS=200000 fills it
-// faster). `ROWS=10000000` measures the growth up to that many rows.
+// How much the PostgreSQL store adds to the bare driver with named prepared statements, and how it is to the
+// check that people write by hand, as ratios in one run: `npm run bench:postgres`, on its own server. Some
+// parts by name: `npm run bench:postgres -- hand-rolled`.
+import { hash } from 'node:crypto';
 import { Pool } from 'pg';
 import type { Position } from '../../src/ports/token-store.ts';
 import { TokenService } from '../../src/service.ts';
@@ -9,71 +10,91 @@ import { COLUMNS, toValues } from '../../src/stores/shared/rows.ts';
 import type { TokenId, TokenRecord } from '../../src/token/record.ts';
 import { generateKey } from '../../src/values/keys.ts';
 import { startServer } from '../servers.ts';
-import { byCallers, compare, compareSizes, jumping, wholeApi } from './measure.ts';
+import { fillPostgres, issueMany, NEED, TOKEN_SCOPES, verifying } from './filling.ts';
+import { goal, printGoals } from './goals.ts';
+import { anyOf, byCallers, compareCosts, jumping, type Run, wholeApi } from './measure.ts';
+import { machine } from './page.ts';
+import { askedParts, needs } from './start.ts';
 
-const TOKENS = Number(process.env['TOKENS'] ?? 1_000_000);
-const ROWS = Number(process.env['ROWS'] ?? 1_000_000);
+const BIG = 200_000;
 const PAGE = 50;
 const ISSUED = 1000;
-const TABLE = 'tokenwright_tokens';
-const SCOPES = ['GET:shop.example/orders', 'POST:shop.example/orders'];
+const CALLERS = 32;
+const CALLS = 20;
 const LONG_AGO = new Date('2020-01-01T00:00:00Z');
 const columns = COLUMNS.join(', ');
 
-function idOf(account: string, number: number): TokenId {
-  return `${account}${String(number).padStart(22 - account.length, '0')}` as TokenId;
+/** What a part works on: tables of its own. */
+interface Tables {
+  readonly table: string;
+  readonly store: PostgresTokenStore;
+  /** @param maxStaleMs without it there is no cache */
+  service(maxStaleMs?: number): TokenService;
 }
 
-async function fill(
-  pool: Pool,
-  account: string,
-  count: number,
-  table: string = TABLE,
-): Promise<void> {
-  await pool.query(
-    `INSERT INTO ${table} (${columns})
-     SELECT $1 || lpad(i::text, 22 - length($1), '0'), $1, 'acme', 'k1', sha256(i::text::bytea),
-       NULL, $2, $2, $3::bigint + i, $3::bigint + 400 * 86400000::bigint, 1, 'deploy', NULL, NULL,
-       NULL, NULL
-     FROM generate_series(0, $4::integer - 1) AS i`,
-    [account, JSON.stringify(SCOPES), Date.now(), count],
-  );
-}
-
-/** Verifies tokens that are among so many rows of a table of their own. */
-async function verifyAmong(rows: number): Promise<() => Promise<unknown>> {
-  const tables = `rows_${rows}`;
-  const table = `${tables}_tokens`;
+async function tablesOf(tables: string, rows: number, account = 'other'): Promise<Tables> {
   await migrate(pool, { tables });
-  await fill(pool, 'other', rows - ISSUED, table);
-  const store = new PostgresTokenStore(pool, { tables });
-  const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
-  const issued = await Promise.all(
-    Array.from({ length: ISSUED }, () => tokens.issue({ account: 'verify', scopes: SCOPES })),
-  );
+  const table = `${tables}_tokens`;
+  await fillPostgres(pool, table, `'${account}'`, { first: 0, count: rows });
   await pool.query(`VACUUM ANALYZE ${table}`);
-  const next = jumping(ISSUED);
-  return () => tokens.verify(issued[next()]?.value ?? '', { scope: 'GET:shop.example/orders' });
+  const store = new PostgresTokenStore(pool, { tables });
+  const options = { store, keys: [generateKey()], prefix: 'acme' };
+  const service = (maxStaleMs = 0) => new TokenService({ ...options, cache: { maxStaleMs } });
+  return { table, store, service };
+}
+
+function bare(name: string, text: string, values: unknown[]): Promise<unknown> {
+  return pool.query({ name, text, values });
+}
+
+async function reads(): Promise<void> {
+  const { table, store, service } = await tablesOf('reads', BIG);
+  const tokens = service();
+  const issued = await issueMany(tokens, 'verify', ISSUED);
+  const next = anyOf(issued.map(({ id }) => id as TokenId));
+  const some = () => Array.from({ length: CALLERS }, next);
+  const find = (id: string) => bare('find', `SELECT ${columns} FROM ${table} WHERE id = $1`, [id]);
+  const findMany = (ids: string[]) =>
+    bare('findMany', `SELECT ${columns} FROM ${table} WHERE id = ANY($1)`, [ids]);
+  const verify = verifying(tokens, anyOf(issued), NEED);
+  await compareCosts('A point read, one at a time', {
+    'the driver': () => find(next()),
+    'store.find': () => store.find([next()]),
+    'service.verify': verify,
+  });
+  await compareCosts(`${CALLERS} point reads at once`, {
+    'the driver, = ANY': () => findMany(some()),
+    'store.find of 32': () => store.find(some()),
+    'the driver, one by one': () => Promise.all(some().map(find)),
+    'store.find, one by one': () => Promise.all(some().map((id) => store.find([id]))),
+  });
+  await compareCosts(`${CALLERS} callers, each with one read after the other (${CALLS} of them)`, {
+    'the driver': byCallers(CALLERS, CALLS, () => find(next())),
+    'service.verify': byCallers(CALLERS, CALLS, verify),
+  });
+}
+
+async function lists(): Promise<void> {
+  await compareCosts(`A verify, ${ISSUED} tokens taking turns`, {
+    '5 scopes': await verifyLong('few', () => wholeApi().slice(0, 5)),
+    '1 189 scopes, all lists equal': await verifyLong('equal', () => wholeApi()),
+    '1 189 scopes, all lists different': await verifyLong('different', wholeApi),
+  });
 }
 
 /** Verifies tokens with such lists, in a table of their own. */
-async function verifyLong(
-  tables: string,
-  scopesOf: (copy: number) => string[],
-): Promise<() => Promise<void>> {
-  await migrate(pool, { tables });
-  const store = new PostgresTokenStore(pool, { tables });
-  const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
+async function verifyLong(name: string, scopesOf: (copy: number) => string[]): Promise<Run> {
+  const { service } = await tablesOf(name, 0);
+  const tokens = service();
   const questions: { value: string; scope: string }[] = [];
   for (let copy = 0; copy < ISSUED; copy++) {
     const scopes = scopesOf(copy);
     const { value } = await tokens.issue({ account: 'verify', scopes });
-    questions.push({ value, scope: scopes[7] as string });
+    questions.push({ value, scope: scopes[3] as string });
   }
-  await pool.query(`VACUUM ANALYZE ${tables}_tokens`);
-  const next = jumping(ISSUED);
+  const next = anyOf(questions);
   const verify = async () => {
-    const { value, scope } = questions[next()] as (typeof questions)[number];
+    const { value, scope } = next();
     if (!(await tokens.verify(value, { scope })).ok) throw new Error('refused');
   };
   // What was never read is not what is measured.
@@ -81,102 +102,169 @@ async function verifyLong(
   return verify;
 }
 
-const server = await startServer('postgres', { settings: { shared_buffers: '1GB' } });
-const pool = new Pool({ connectionString: server.url, max: 32 });
-try {
-  await migrate(pool);
-  const store = new PostgresTokenStore(pool);
-  const tokens = new TokenService({ store, keys: [generateKey()], prefix: 'acme' });
-  await fill(pool, 'small', 1000);
-  await fill(pool, 'big', TOKENS);
-  await pool.query(`VACUUM ANALYZE ${TABLE}`);
-
-  const bare = (name: string, text: string, values: unknown[]) =>
-    pool.query({ name, text, values });
-  const next = jumping(TOKENS);
-  const anyId = () => idOf('big', next());
-  const anyIds = (count: number) => Array.from({ length: count }, anyId);
-  const bareFind = (id: string) =>
-    bare('find', `SELECT ${columns} FROM ${TABLE} WHERE id = $1`, [id]);
-  const bareFindMany = (ids: string[]) =>
-    bare('findMany', `SELECT ${columns} FROM ${TABLE} WHERE id = ANY($1)`, [ids]);
-
-  const issued = await Promise.all(
-    Array.from({ length: ISSUED }, () => tokens.issue({ account: 'verify', scopes: SCOPES })),
-  );
-  const nextIssued = jumping(issued.length);
-  const anyIssued = () => issued[nextIssued()] as (typeof issued)[number];
-  const verifyAny = () => tokens.verify(anyIssued().value, { scope: 'GET:shop.example/orders' });
-  await compare('A point read, one at a time', {
-    'the driver': () => bareFind(anyIssued().id),
-    'store.find': () => store.find([anyIssued().id]),
-    'service.verify': verifyAny,
-  });
-
-  await compare('A verify, 1 000 tokens taking turns', {
-    '10 scopes': await verifyLong('ten', () => wholeApi().slice(0, 10)),
-    '1 189 scopes, all lists equal': await verifyLong('equal', () => wholeApi()),
-    '1 189 scopes, all lists different': await verifyLong('different', wholeApi),
-  });
-
-  await compare('32 point reads at once', {
-    'the driver, = ANY': () => bareFindMany(anyIds(32)),
-    'store.find of 32': () => store.find(anyIds(32)),
-    'the driver, one by one': () => Promise.all(anyIds(32).map(bareFind)),
-    'store.find, one by one': () => Promise.all(anyIds(32).map((id) => store.find([id]))),
-  });
-
-  await compare('32 callers, each with one read after the other (20 of them)', {
-    'the driver': byCallers(32, 20, () => bareFind(anyIssued().id)),
-    'service.verify': byCallers(32, 20, verifyAny),
-  });
+async function writes(): Promise<void> {
+  const { table, store, service } = await tablesOf('writes', BIG);
+  const tokens = service();
   let inserted = 0;
   const newRecord = (): TokenRecord => ({
-    id: idOf('new', inserted++),
+    id: `new${String(inserted++).padStart(19, '0')}` as TokenId,
     account: 'new',
     prefix: 'acme',
     kid: 'k1',
     digest: new Uint8Array(32),
-    scopes: SCOPES,
-    requested: SCOPES,
+    scopes: TOKEN_SCOPES,
+    requested: TOKEN_SCOPES,
     createdAt: new Date(),
     expiresAt: new Date(Date.now() + 1e10),
     version: 1,
   });
   const places = COLUMNS.map((_, index) => `$${index + 1}`).join(', ');
   let count = 0;
-  await compare('A durable insert, one at a time', {
+  await compareCosts('A durable insert, one at a time', {
     'the driver': () =>
-      bare('insert', `INSERT INTO ${TABLE} (${columns}) VALUES (${places})`, toValues(newRecord())),
+      bare('insert', `INSERT INTO ${table} (${columns}) VALUES (${places})`, toValues(newRecord())),
     'store.insert': () => store.insert(newRecord()),
-    'service.issue': () => tokens.issue({ account: `new${count++ % 100}`, scopes: SCOPES }),
+    'service.issue': () => tokens.issue({ account: `new${count++ % 100}`, scopes: TOKEN_SCOPES }),
   });
-
+  const { rows } = await pool.query(`SELECT id FROM ${table} WHERE account = 'other'`);
+  const next = anyOf(rows.map(({ id }) => id as TokenId));
   const at = new Date();
-  await compare('A durable update, one at a time', {
+  await compareCosts('A durable update, one at a time', {
     'the driver': () =>
-      bare('revoke', `UPDATE ${TABLE} SET revoked_at = $2 WHERE id = $1`, [anyId(), +at]),
-    'store.revoke, with its hint': () => store.revoke(anyId(), 'big', at),
+      bare('revoke', `UPDATE ${table} SET revoked_at = $2 WHERE id = $1`, [next(), +at]),
+    'store.revoke, with its hint': () => store.revoke(next(), 'other', at),
   });
+}
 
+async function pages(): Promise<void> {
+  const { table, store } = await tablesOf('pages', BIG, 'big');
+  await fillPostgres(pool, table, `'small'`, { first: BIG, count: 1000 });
+  await pool.query(`VACUUM ANALYZE ${table}`);
   const [newest] = await store.page({ account: 'big', limit: 1, liveAt: LONG_AGO });
   const placeAt = (share: number): Position => ({
-    at: new Date(Number(newest?.createdAt) - share * TOKENS),
-    id: idOf('big', 0),
+    at: new Date(Number(newest?.createdAt) - share * BIG),
+    id: '' as TokenId,
   });
   const page = (account: string, after?: Position) =>
     store.page({ account, limit: PAGE, liveAt: LONG_AGO, after });
-  await compare(`A page of ${PAGE}`, {
+  const next = jumping(BIG);
+  await compareCosts(`A page of ${PAGE}`, {
     'first of 1000': () => page('small'),
-    [`first of ${TOKENS}`]: () => page('big'),
+    [`first of ${BIG}`]: () => page('big'),
     'in the middle': () => page('big', placeAt(0.5)),
     'near the end': () => page('big', placeAt(0.999)),
-    anywhere: () => page('big', placeAt(next() / TOKENS)),
+    anywhere: () => page('big', placeAt(next() / BIG)),
   });
-  const sizes = [10_000, 100_000, 1_000_000, 10_000_000].filter((size) => size <= ROWS);
-  const runs = new Map<number, () => Promise<unknown>>();
-  for (const size of sizes) runs.set(size, await verifyAmong(size));
-  await compareSizes('A verify, by the number of rows of the table', runs);
+}
+
+async function usage(): Promise<void> {
+  const { store, service } = await tablesOf('usage', 0);
+  const plain = service();
+  const counting = new TokenService({ store, keys: [generateKey()], prefix: 'acme', usage: true });
+  const account = 'ada';
+  for (const { id } of await issueMany(plain, account, ISSUED)) {
+    const uses = { uses: 1, lastUsedAt: new Date() };
+    await store.usage.add(TOKEN_SCOPES.map((scope) => ({ id: id as TokenId, scope, ...uses })));
+  }
+  await pool.query('VACUUM ANALYZE usage_tokens, usage_usage');
+  const [without, withUsage] = await compareCosts('A page of 100', {
+    'without usage': () => plain.list({ account, limit: 100 }),
+    'with usage': () => counting.list({ account, limit: 100 }),
+  });
+  goal('a page of 100 with usage to one without', 1.5, withUsage, without);
+  await counting.close();
+}
+
+const HAND_ROLLED_ROWS = 100_000;
+const STALE_MS = 10_000;
+
+/** What people would write instead: a hash, an indexed read, an expiry, a list of names, and a Map for a cache. */
+function handRolled() {
+  interface Key {
+    readonly account: string;
+    readonly scopes: readonly string[];
+    readonly expires_at: Date;
+    readonly revoked_at: Date | null;
+  }
+  const cache = new Map<string, { readonly key: Key; readonly readAt: number }>();
+  const find = async (digest: string): Promise<Key | undefined> => {
+    const { rows } = await pool.query<Key>({
+      name: 'api-key',
+      text: 'SELECT account, scopes, expires_at, revoked_at FROM api_keys WHERE hash = $1',
+      values: [Buffer.from(digest, 'hex')],
+    });
+    return rows[0];
+  };
+  const findCached = async (digest: string): Promise<Key | undefined> => {
+    const found = cache.get(digest);
+    if (found !== undefined && Date.now() - found.readAt < STALE_MS) return found.key;
+    const readAt = Date.now();
+    const key = await find(digest);
+    if (key !== undefined) cache.set(digest, { key, readAt });
+    return key;
+  };
+  const allows = (key: Key | undefined, scope: string) =>
+    key !== undefined &&
+    key.revoked_at === null &&
+    key.expires_at > new Date() &&
+    key.scopes.includes(scope);
+  return {
+    check: async (value: string, scope: string) => allows(await find(hash('sha256', value)), scope),
+    checkCached: async (value: string, scope: string) =>
+      allows(await findCached(hash('sha256', value)), scope),
+  };
+}
+
+async function compareHandRolled(): Promise<void> {
+  await pool.query(`CREATE TABLE api_keys (
+    hash bytea PRIMARY KEY, account text NOT NULL, scopes text[] NOT NULL,
+    expires_at timestamptz NOT NULL, revoked_at timestamptz)`);
+  const insert = `INSERT INTO api_keys (hash, account, scopes, expires_at)`;
+  await pool.query(
+    `${insert} SELECT sha256(i::text::bytea), 'other', $1::text[], now() + interval '1 year'
+     FROM generate_series(1, $2::integer) AS i`,
+    [TOKEN_SCOPES, HAND_ROLLED_ROWS - ISSUED],
+  );
+  const { service } = await tablesOf('ours', HAND_ROLLED_ROWS - ISSUED);
+  const tokens = service();
+  const issued = await issueMany(tokens, 'ada', ISSUED);
+  // The same values for both.
+  for (const { value } of issued) {
+    const digest = Buffer.from(hash('sha256', value), 'hex');
+    await pool.query(`${insert} VALUES ($1, 'ada', $2, now() + interval '1 year')`, [
+      digest,
+      TOKEN_SCOPES,
+    ]);
+  }
+  await pool.query('VACUUM ANALYZE api_keys, ours_tokens');
+  const { check, checkCached } = handRolled();
+  const scope = TOKEN_SCOPES[0] as string;
+  const next = anyOf(issued);
+  const byHand = (isAllowed: typeof check) => async () => {
+    if (!(await isAllowed(next().value, scope))) throw new Error('refused');
+  };
+  const runs: Readonly<Record<string, Run>> = {
+    'by hand': byHand(check),
+    tokenwright: verifying(tokens, next, scope),
+    'by hand, cached': byHand(checkCached),
+    'tokenwright, cached': verifying(service(STALE_MS), next, scope),
+  };
+  await compareCosts(`A check among ${HAND_ROLLED_ROWS} rows, one caller`, runs);
+  const many = Object.entries(runs).map(
+    ([name, run]) => [name, byCallers(CALLERS, CALLS, run)] as const,
+  );
+  await compareCosts(`${CALLERS} callers, ${CALLS} checks each`, Object.fromEntries(many));
+}
+
+const PARTS = { reads, lists, writes, pages, usage, 'hand-rolled': compareHandRolled };
+const parts = askedParts(Object.keys(PARTS) as (keyof typeof PARTS)[]);
+needs({ minutes: 2 * parts.length, gigabytes: 2, programs: ['PostgreSQL'] });
+const server = await startServer('postgres', { settings: { shared_buffers: '1GB' } });
+const pool = new Pool({ connectionString: server.url, max: CALLERS });
+try {
+  for (const part of parts) await PARTS[part]();
+  printGoals();
+  console.log(`\n${machine()}`);
 } finally {
   await pool.end();
   await server.stop();

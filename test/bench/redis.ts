@@ -10,7 +10,8 @@ import { encodeRecord } from '../../src/stores/redis/record-codec.ts';
 import type { TokenId, TokenRecord } from '../../src/token/record.ts';
 import { generateKey } from '../../src/values/keys.ts';
 import { startCluster, startServer } from '../servers.ts';
-import { byCallers, compare, jumping, type Run } from './measure.ts';
+import { byCallers, compareCosts, jumping, type Run } from './measure.ts';
+import { needs } from './start.ts';
 
 const TOKENS = Number(process.env['TOKENS'] ?? 100_000);
 const PAGE = 50;
@@ -71,7 +72,7 @@ interface Candidate {
 async function compareReads({ name, client, get }: Candidate, anyId: () => TokenId): Promise<void> {
   const store = new RedisTokenStore(client);
   const anyIds = () => Array.from({ length: IN_FLIGHT }, anyId);
-  await compare(`${IN_FLIGHT} point reads at once, ${name}`, {
+  await compareCosts(`${IN_FLIGHT} point reads at once, ${name}`, {
     'GET of the driver': atOnce(() => get(keys.record(anyId()))),
     'store.find of one': atOnce(() => store.find([anyId()])),
     'store.find of all': () => store.find(anyIds()),
@@ -85,7 +86,7 @@ async function comparePages(store: TokenStore, next: () => number, place: string
     const number = next();
     return { at: new Date(START + number), id: idOf('big', number) };
   };
-  await compare(`A page of ${PAGE}, ${place}`, {
+  await compareCosts(`A page of ${PAGE}, ${place}`, {
     'the first of 1 000': () => page('small'),
     [`the first of ${TOKENS}`]: () => page('big'),
     [`anywhere in ${TOKENS}`]: () => page('big', anywhere()),
@@ -113,7 +114,7 @@ async function onOneServer(): Promise<void> {
       { name: 'node-redis', client: nodeRedis, get: (key) => nodeRedis.get(key) },
     ];
     for (const candidate of candidates) await compareReads(candidate, anyId);
-    await compare('A point read, one at a time, ioredis', {
+    await compareCosts('A point read, one at a time, ioredis', {
       'GET of the driver': () => ioredis.get(keys.record(anyId())),
       'store.find': () => store.find([anyId()]),
     });
@@ -125,11 +126,11 @@ async function onOneServer(): Promise<void> {
     const anyIssued = () => issued[nextIssued()] as (typeof issued)[number];
     const get = () => ioredis.get(keys.record(anyIssued().id));
     const verify = () => tokens.verify(anyIssued().value, { scope: 'GET:shop.example/orders' });
-    await compare('Verify, one at a time, ioredis', {
+    await compareCosts('Verify, one at a time, ioredis', {
       'GET of the driver': get,
       'service.verify': verify,
     });
-    await compare('Verify, 32 callers with one after the other (20 of them), ioredis', {
+    await compareCosts('Verify, 32 callers with one after the other (20 of them), ioredis', {
       'GET of the driver': byCallers(IN_FLIGHT, 20, get),
       'service.verify': byCallers(IN_FLIGHT, 20, verify),
     });
@@ -137,11 +138,11 @@ async function onOneServer(): Promise<void> {
 
     let inserted = 0;
     const newRecord = () => recordOf('new', inserted++);
-    await compare(`${IN_FLIGHT} inserts at once, ioredis`, {
+    await compareCosts(`${IN_FLIGHT} inserts at once, ioredis`, {
       'SET NX and ZADD, pipelined': atOnce(() => bareInsert(ioredis, newRecord())),
       'store.insert': atOnce(() => store.insert(newRecord())),
     });
-    await compare('An insert, one at a time, ioredis', {
+    await compareCosts('An insert, one at a time, ioredis', {
       'SET NX and ZADD, pipelined': () => bareInsert(ioredis, newRecord()),
       'store.insert': () => store.insert(newRecord()),
     });
@@ -173,7 +174,7 @@ async function inCluster(): Promise<void> {
 
     const confirming = new RedisTokenStore(ioredis, { replicas: 1 });
     let inserted = 0;
-    await compare(`${IN_FLIGHT} inserts at once, a cluster by ioredis`, {
+    await compareCosts(`${IN_FLIGHT} inserts at once, a cluster by ioredis`, {
       'as they are': atOnce(() => store.insert(recordOf('new', inserted++))),
       'confirmed by a replica': atOnce(() => confirming.insert(recordOf('new', inserted++))),
     });
@@ -185,5 +186,6 @@ async function inCluster(): Promise<void> {
   }
 }
 
+needs({ minutes: 4, gigabytes: 1, programs: ['Redis'] });
 await onOneServer();
 await inCluster();

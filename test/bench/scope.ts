@@ -22,14 +22,24 @@ import {
   type ScopeRequest,
   ScopeSet,
 } from '../../src/scope/index.ts';
+import { METHODS } from './filling.ts';
+import { goal, printGoals } from './goals.ts';
+import {
+  type Measured,
+  measure as measureLoops,
+  median,
+  type Run,
+  ratioText,
+  roundsOf,
+  timedAll,
+} from './measure.ts';
+import { machine, printTable, timeText } from './page.ts';
+import { needs } from './start.ts';
 
 const SIZES = [1, 10, 100, 1_000, 10_000];
-const ROUNDS = 15;
-const ROUND_MS = 12;
-const WARM_MS = 60;
+const PACE = { rounds: 15, roundMs: 12, warmMs: 60 };
 /** What is WebAssembly is compiled well only after many calls. */
 const WASM_WARM_MS = 2000;
-const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /** A grant in parts, from which each candidate makes its own form. */
 interface Grant {
@@ -189,39 +199,13 @@ function globOf({ method, domain, path }: Grant): string {
   return `${method}/${domain}/${path}/**`;
 }
 
-/** Median nanoseconds of each, in rounds that take turns. */
-function measure(runs: Readonly<Record<string, () => unknown>>): Record<string, number> {
-  const names = Object.keys(runs);
-  const counts = new Map(names.map((name) => [name, calibrate(runs[name] as () => unknown)]));
-  const times = new Map<string, number[]>(names.map((name) => [name, []]));
-  for (let round = 0; round < ROUNDS; round++) {
-    for (const name of names) {
-      const count = counts.get(name) as number;
-      times.get(name)?.push(timeOf(runs[name] as () => unknown, count) / count);
-    }
-  }
-  return Object.fromEntries(names.map((name) => [name, median(times.get(name) ?? [])]));
+async function measure(runs: Readonly<Record<string, Run>>): Promise<Measured[]> {
+  return measureLoops(timedAll(runs), PACE);
 }
 
-function calibrate(run: () => unknown): number {
-  // First what is compiled or worked out on first use, and the compiler of the machine.
-  for (let spent = 0; spent < WARM_MS * 1e6; ) spent += timeOf(run, 1);
-  let count = 1;
-  while (timeOf(run, count) < ROUND_MS * 1e6 && count < 2 ** 22) count *= 2;
-  return count;
-}
-
-let sink = 0;
-
-function timeOf(run: () => unknown, count: number): number {
-  const start = process.hrtime.bigint();
-  for (let i = 0; i < count; i++) if (run() === true) sink += 1;
-  return Number(process.hrtime.bigint() - start);
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1] as number;
-}
+const timeOf = ({ figures }: Measured) => timeText(median(figures));
+const toFirst = ({ figures }: Measured, [first]: readonly Measured[]) =>
+  ratioText(figures, first?.figures);
 
 /** A function that asks the questions in turn. */
 function inTurn<Each>(items: readonly Each[], ask: (item: Each) => boolean): () => boolean {
@@ -232,68 +216,32 @@ function inTurn<Each>(items: readonly Each[], ask: (item: Each) => boolean): () 
   };
 }
 
-function row(cells: readonly (string | number)[]): void {
-  console.log(`| ${cells.join(' | ')} |`);
-}
-
-function title(text: string, columns: readonly string[]): void {
-  console.log(`\n${text}\n`);
-  row(columns);
-  row(columns.map(() => '---'));
-}
-
-const ratio = (value: number, base: number) => (value / base).toFixed(2);
-
 const KINDS = ['hit', 'wildcard hit', 'miss'] as const;
 type Kind = (typeof KINDS)[number];
 
-function decisions(): void {
-  title('A decision, against `Set.has` on a freshly built key', [
-    'scopes',
-    'question',
-    'distinct',
-    'Set.has',
-    'allows, read once',
-    'ratio',
-    'with reading',
-    'ratio',
-  ]);
-  const growth = new Map<string, Record<string, () => boolean>>();
+async function decisions(): Promise<void> {
+  const rows: string[][] = [];
+  const compare = async (grants: readonly Grant[], kind: Kind, count: number, name: string) => {
+    const runs = runsOf(grants, questionsOf(grants, kind, count), kind);
+    if (runs === undefined) return;
+    const all = await measure(runs);
+    const cells = all.flatMap((one, i) =>
+      i === 0 ? [timeOf(one)] : [timeOf(one), toFirst(one, all)],
+    );
+    rows.push([String(grants.length), name, String(count), ...cells]);
+  };
   for (const size of SIZES) {
-    const grants = grantsOf(size);
-    for (const kind of KINDS) {
-      const runs = runsOf(grants, questionsOf(grants, kind), kind);
-      if (runs === undefined) continue;
-      growth.set(kind, { ...growth.get(kind), [size]: runs.allows });
-      growth.set(`${kind}, Set.has`, { ...growth.get(`${kind}, Set.has`), [size]: runs.baseline });
-      compare([size, kind, FEW], runs);
-    }
+    for (const kind of KINDS) await compare(grantsOf(size), kind, FEW, kind);
   }
   // As many hosts as scopes, and as many questions.
   const hosts = grantsOf(MANY).map((grant, i) => ({ ...grant, domain: `api${i}.acme.example` }));
-  for (const [name, grants] of [
-    ['', grantsOf(MANY)] as const,
-    [' of its own host', hosts] as const,
-  ]) {
-    for (const kind of KINDS) {
-      const runs = runsOf(grants, questionsOf(grants, kind, MANY), kind);
-      if (runs !== undefined) compare([MANY, `${kind}${name}`, MANY], runs);
-    }
-  }
-  title('Growth of a decision with the number of scopes (read once; all sizes in turn)', [
-    'question',
-    ...SIZES.map(String),
-    'exponent',
+  for (const kind of KINDS) await compare(grantsOf(MANY), kind, MANY, kind);
+  for (const kind of KINDS) await compare(hosts, kind, MANY, `${kind} of its own host`);
+  const head = ['scopes', 'question', 'distinct', 'Set.has', 'allows, read once', 'ratio'];
+  printTable('A decision, against `Set.has` on a freshly built key', [
+    [...head, 'with reading', 'ratio'],
+    ...rows,
   ]);
-  for (const [kind, runs] of growth) {
-    const times = measure(runs);
-    const points = Object.entries(times).map(([size, time]) => [Number(size), time] as const);
-    const cells = SIZES.map((size) => {
-      const time = times[size];
-      return time === undefined ? '' : `${time.toFixed(0)} ns`;
-    });
-    row([kind, ...cells, slope(points).toFixed(3)]);
-  }
 }
 
 interface Runs extends Record<string, () => boolean> {
@@ -330,18 +278,6 @@ function runsOf(
   };
 }
 
-function compare(cells: readonly (string | number)[], runs: Runs): void {
-  const { baseline = 1, allows = 1, raw = 1 } = measure(runs);
-  row([
-    ...cells,
-    `${baseline.toFixed(0)} ns`,
-    `${allows.toFixed(0)} ns`,
-    ratio(allows, baseline),
-    `${raw.toFixed(0)} ns`,
-    ratio(raw, baseline),
-  ]);
-}
-
 /** A document of the size and the shape of GitHub's API: some four segments, half of them values. */
 function documentLikeGitHub(): object {
   const paths: Record<string, object> = {};
@@ -375,11 +311,6 @@ async function wholeApi(): Promise<void> {
     const key = `${domain}${template}`;
     return { method, domain, path, key, named, target, request: { method, domain, target } };
   });
-  title(`The whole of an API, routes on: ${routes.length} entries, a question for each of them`, [
-    'candidate',
-    'time',
-    'ratio',
-  ]);
   const keys = new Set(routes.map(({ method, key }) => `${method}:${key}`));
   const router = findMyWay({ maxParamLength: 500 });
   const enforcer = await newEnforcer(
@@ -423,33 +354,23 @@ async function wholeApi(): Promise<void> {
   for (const [name, ask] of Object.entries(runs)) {
     for (const _ of routes) if (!ask()) throw new Error(`${name} refuses a hit`);
   }
-  const times = measure(runs);
-  const { 'Set.has': base = 1 } = times;
-  for (const [name, time] of Object.entries(times)) {
-    row([name, `${time.toFixed(0)} ns`, ratio(time, base)]);
-  }
+  const all = await measure(runs);
+  printTable(`The whole of an API: ${routes.length} entries, a question for each of them`, [
+    ['candidate', 'time', 'ratio'],
+    ...all.map((one) => [one.name, timeOf(one), toFirst(one, all)]),
+  ]);
+  const [set1, , reading] = all;
+  goal('a decision over a whole API, with reading, to Set.has', 3, reading, set1);
   const parsed = [...catalog];
   let turn = 0;
-  const { expand = 0, compile = 0 } = measure({
-    expand: () => catalog.expand(['*:*/*']),
-    compile: () => {
+  const work = await measure({
+    "expand('*:*/*')": () => catalog.expand(['*:*/*']),
+    'compiling all': () => {
       turn = (turn + 1) % 50;
       return ScopeSet.from(parsed.slice(turn)).covers(parsed[turn + 1] as (typeof parsed)[number]);
     },
   });
-  const perScope = compile / parsed.length;
-  console.log(
-    `\nexpand('*:*/*') takes ${(expand / 1e6).toFixed(2)} ms, compiling ${perScope.toFixed(0)} ns a scope.`,
-  );
-}
-
-/** Least squares on logarithms. */
-function slope(points: readonly (readonly [number, number])[]): number {
-  const logs = points.map(([x, y]) => [Math.log(x), Math.log(y)] as const);
-  const mean = (index: 0 | 1) => logs.reduce((sum, point) => sum + point[index], 0) / logs.length;
-  const [x, y] = [mean(0), mean(1)];
-  const covariance = logs.reduce((sum, [a, b]) => sum + (a - x) * (b - y), 0);
-  return covariance / logs.reduce((sum, [a]) => sum + (a - x) ** 2, 0);
+  for (const one of work) console.log(`\n${one.name} takes ${timeOf(one)}`);
 }
 
 async function peers(): Promise<void> {
@@ -470,8 +391,8 @@ async function peers(): Promise<void> {
       return reading.request;
     });
     const runs: Record<string, () => boolean> = {
-      read: inTurn(requests, (request) => set.allows(request).allowed),
-      raw: inTurn(questions, ({ request }) => set.allows(request).allowed),
+      'allows, read once': inTurn(requests, (request) => set.allows(request).allowed),
+      'allows, with reading': inTurn(questions, ({ request }) => set.allows(request).allowed),
     };
     for (const name of names) {
       const ask = await PEERS[name]?.(grants);
@@ -479,35 +400,25 @@ async function peers(): Promise<void> {
       if (questionsOf(grants, 'miss').some(ask)) tooWide.add(name);
       runs[name] = inTurn(questions, ask);
     }
-    const { read = 1, raw = 1, ...times } = measure(runs);
-    add('allows, read once', `${read.toFixed(0)} ns`);
-    add('allows, with reading', `${raw.toFixed(0)} ns`);
-    for (const [name, time] of Object.entries(times)) {
-      add(name, `${multiple(time / read)} (${multiple(time / raw)})`);
+    const [read, raw, ...others] = await measure(runs);
+    for (const one of [read, raw]) if (one !== undefined) add(one.name, timeOf(one));
+    for (const { name, figures } of others) {
+      const [toRead, toRaw] = [read, raw].map((one) => ratioText(figures, one?.figures));
+      add(name, `${toRead} × (${toRaw} ×)`);
     }
   }
   // The others get a request in parts, without looking for what could mean two things in it; that
   // is what `allows` does with a request that was read once. Both are shown.
-  title('Others on a hit, as multiples of `allows` read once (and with reading), by scopes', [
-    'candidate',
-    ...sizes.map(String),
+  printTable('Others on a hit, as multiples of `allows` read once (and with reading), by scopes', [
+    ['candidate', ...sizes.map(String)],
+    ...[...cells].map(([name, ofSizes]) => [name, ...ofSizes]),
   ]);
-  for (const [name, ofSizes] of cells) row([name, ...ofSizes]);
   // keyMatch of casbin ends a pattern at its first `*`, so that one subdomain grant covers every host.
   if (tooWide.size > 0) console.log(`\nThese allow some misses, too: ${[...tooWide].join(', ')}.`);
 }
 
-const multiple = (value: number) => `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ×`;
-
 async function compiling(): Promise<void> {
-  title('Compiling a set of parsed scopes, and the algebra', [
-    'scopes',
-    'compile',
-    'memory',
-    'minimize',
-    'diff',
-    "expand('*:*/*')",
-  ]);
+  const rows: string[][] = [];
   for (const size of [1_000, 10_000, 100_000]) {
     const texts = grantsOf(size).map(({ method, domain, path }) => `${method}:${domain}/${path}`);
     const parsed = [...ScopeSet.from(texts)];
@@ -515,26 +426,31 @@ async function compiling(): Promise<void> {
     let turn = 0;
     const different = () => {
       turn = (turn + 1) % 50;
-      return parsed.slice(turn);
+      return ScopeSet.from(parsed.slice(turn));
     };
-    const compile = () => ScopeSet.from(different()).covers(first);
-    const sort = () => ScopeSet.from(different()).size > 0;
-    const times = measure({ compile, sort });
     const set = ScopeSet.from(parsed);
     const half = ScopeSet.from(parsed.filter((_, i) => i % 2 === 0));
-    const algebra = measure({ minimize: () => set.minimize(), diff: () => half.diff(set) });
     const catalog = ScopeCatalog.from(parsed.filter((scope) => !String(scope).includes('*')));
-    const expand =
-      size > 10_000 ? undefined : measure({ expand: () => catalog.expand(['GET:*/*']) })['expand'];
-    row([
-      size,
-      `${(((times['compile'] ?? 0) - (times['sort'] ?? 0)) / size).toFixed(0)} ns a scope`,
+    const work = await measure({
+      compile: () => different().covers(first),
+      sort: () => different().size,
+      minimize: () => set.minimize(),
+      diff: () => half.diff(set),
+      ...(size <= 10_000 && { expand: () => catalog.expand(['GET:*/*']) }),
+    });
+    const [compile = 0, sort = 0, ...others] = work.map(({ figures }) => median(figures));
+    const [minimize = 0, diff = 0, expand] = others;
+    rows.push([
+      String(size),
+      ...[compile - sort, minimize, diff].map((us) => `${timeText(us / size)} a scope`),
       `${await memoryOf(parsed)} bytes a scope`,
-      `${((algebra['minimize'] ?? 0) / size).toFixed(0)} ns a scope`,
-      `${((algebra['diff'] ?? 0) / size).toFixed(0)} ns a scope`,
-      expand === undefined ? '' : `${(expand / 1e6).toFixed(2)} ms`,
+      expand === undefined ? '' : timeText(expand),
     ]);
   }
+  printTable('Compiling a set of parsed scopes, and the algebra', [
+    ['scopes', 'compile', 'minimize', 'diff', 'memory', "expand('*:*/*')"],
+    ...rows,
+  ]);
 }
 
 async function memoryOf(parsed: readonly unknown[]): Promise<string> {
@@ -558,8 +474,7 @@ async function memoryOf(parsed: readonly unknown[]): Promise<string> {
 }
 
 /** Sets made to be asked often: below every pattern that can cover a host, at every depth, and never met. */
-function worst(): void {
-  title('The worst that 10 000 chosen scopes can do to a decision', ['set', 'time', 'ratio']);
+async function worst(): Promise<void> {
   const segments = Array.from({ length: 31 }, (_, i) => `s${i}`.padEnd(15, 'x'));
   const path = segments.join('/');
   const domains = ['a.b.acme.example', '*.b.acme.example', '*.acme.example', '*.example', '*'];
@@ -599,20 +514,21 @@ function worst(): void {
     if (targets.some(ask)) throw new Error(`${name}: met`);
     return [name, inTurn(targets, ask)] as const;
   });
-  const times = measure({
+  const all = await measure({
     ordinary: inTurn(questions, ({ request }) => usual.allows(request).allowed),
     ...Object.fromEntries(chosen),
   });
-  const { ordinary = 1 } = times;
-  for (const [name, time] of Object.entries(times)) {
-    row([name, `${time.toFixed(0)} ns`, ratio(time, ordinary)]);
-  }
+  printTable('The worst that 10 000 chosen scopes can do to a decision', [
+    ['set', 'time', 'ratio'],
+    ...all.map((one) => [one.name, timeOf(one), toFirst(one, all)]),
+  ]);
 }
 
-console.log(`Node ${process.version}, ${process.arch}; medians of ${ROUNDS} rounds`);
-decisions();
+needs({ minutes: 3, gigabytes: 2 });
+console.log(`${machine()}; medians of ${roundsOf(PACE.rounds)} rounds`);
+await decisions();
 await peers();
 await wholeApi();
 await compiling();
-worst();
-if (sink < 0) console.log(sink);
+await worst();
+printGoals();

@@ -9,6 +9,8 @@ import { availableParallelism } from 'node:os';
 import { fixedAccounts, tokenHandler } from '../../src/http/index.ts';
 import { generateKey, MemoryTokenStore, TokenService } from '../../src/index.ts';
 import type { TokenRecord } from '../../src/token/record.ts';
+import { shareOf } from './measure.ts';
+import { needs } from './start.ts';
 
 const ROUNDS = Number(process.env['ROUNDS'] ?? 200_000);
 const LOGINS = Number(process.env['LOGINS'] ?? 600);
@@ -36,6 +38,7 @@ interface Row {
   readonly bound: string;
 }
 
+needs({ minutes: 5, gigabytes: 1 });
 const rows: Row[] = [
   await compareDigests('verify: digest differs in its first byte, or its last', 'under 4.5'),
   await compare(
@@ -181,18 +184,13 @@ async function compare(
       if (round >= rounds * WARM_SHARE) times[which].push(took);
     }
   }
-  const bar = percentile([...times[0], ...times[1]], KEPT_SHARE);
+  const bar = shareOf([...times[0], ...times[1]], KEPT_SHARE);
   const kept = times.map((all) => all.filter((time) => time <= bar)) as [number[], number[]];
   const [one, other] = [momentsOf(kept[0]), momentsOf(kept[1])];
   const error = Math.sqrt(one.variance / one.count + other.variance / other.count);
   const t = (one.mean - other.mean) / error;
   const meansMicros = [one.mean / 1000, other.mean / 1000] as const;
   return { what, rounds: times[0].length, meansMicros, t, seenMicros: (4.5 * error) / 1000, bound };
-}
-
-function percentile(values: readonly number[], share: number): number {
-  const sorted = Float64Array.from(values).sort();
-  return sorted[Math.floor((sorted.length - 1) * share)] as number;
 }
 
 function momentsOf(values: readonly number[]): { count: number; mean: number; variance: number } {
