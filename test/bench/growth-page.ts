@@ -1,17 +1,14 @@
 // docs/evidence/growth.md and its pictures, made of what growth.ts has measured; and what is computed from it.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Range } from './measure.ts';
+import { digits, grouped, putInto, ROOT, table, timeText } from './page.ts';
 import { plotSvg } from './plot.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
-const PAGE = join(ROOT, 'docs/evidence/growth.md');
+const PAGE = 'docs/evidence/growth.md';
 
-/** At a size, the median of the rounds, and what a tenth of them stay below and above. */
-export interface Point {
+interface Point extends Range {
   readonly size: number;
-  readonly median: number;
-  readonly low: number;
-  readonly high: number;
 }
 
 /** In microseconds a call, unless its name says otherwise. */
@@ -29,7 +26,7 @@ export interface Part {
   readonly facts: Readonly<Record<string, number>>;
 }
 
-export type PartName = 'scopes' | 'accounts' | 'totals' | 'nodes';
+export type PartName = 'scopes' | 'accounts' | 'totals' | 'nodes' | 'month';
 export type Measured = Pick<Part, 'curves' | 'facts'>;
 export type Figures = { [name in PartName]?: Part };
 
@@ -38,58 +35,42 @@ export const NODES = [1, 2, 4, 8];
 export const MAX_STALE_MS = 1000;
 export const CACHED = `maxStaleMs ${MAX_STALE_MS}`;
 
+/** What a month is assumed to be. */
+export const MONTH = {
+  /** That are active. */
+  tokens: 1_000_000,
+  /** Of each token, evenly over the month and over its scopes. */
+  uses: 1000,
+  /** So many of the tokens are replaced each month. */
+  renewed: 0.2,
+  /** How long ended tokens are kept, in months: `serve` keeps them for 90 days. */
+  kept: 3,
+  nodes: 2,
+  maxStaleMs: 10_000,
+  seconds: 30 * 86_400,
+};
+export const MONTH_ROWS = MONTH.tokens * (1 + MONTH.renewed * MONTH.kept);
+/** A second. */
+export const MONTH_VERIFIES = (MONTH.tokens * MONTH.uses) / MONTH.seconds;
+
 /** Puts all that was measured between the marks of the page. */
 export function writePage(figures: Figures): void {
-  let page = readFileSync(PAGE, 'utf8');
-  const put = (name: string, parts: readonly string[]) => {
-    const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
-    const [from, to] = [page.indexOf(begin), page.indexOf(end)];
-    if (from < 0 || to < from) throw new Error(`${PAGE} has no place for ${name}`);
-    page = `${page.slice(0, from + begin.length)}\n\n${parts.join('\n\n')}\n\n${page.slice(to)}`;
-  };
   for (const [name, block] of Object.entries(BLOCKS) as [PartName, (part: Part) => string[]][]) {
     const part = figures[name];
-    if (part !== undefined) put(name, [...block(part), dated(part, name)]);
+    if (part !== undefined) putInto(PAGE, name, [...block(part), dated(part, name)]);
   }
   if (figures.totals !== undefined && figures.nodes !== undefined) {
-    put('sizing', sizing(figures.totals, figures.nodes));
+    putInto(PAGE, 'sizing', sizing(figures.totals, figures.nodes));
   }
-  const parts = Object.values(figures);
-  const postgres = parts.map(({ facts }) => facts['PostgreSQL version']).find(Boolean) ?? 0;
-  const version = `PostgreSQL ${Math.floor(postgres / 10_000)}.${postgres % 10_000}`;
-  const machines = [...new Set(parts.map(({ machine }) => `Measured on ${machine}; ${version}.`))];
-  put('machine', machines);
-  writeFileSync(PAGE, page);
-}
-
-/** `12.3 µs`: three digits, in the unit that fits; no line breaks in it. */
-function timeText(us: number): string {
-  if (us < 1) return `${digits(us * 1000)}\u00a0ns`;
-  if (us < 1000) return `${digits(us)}\u00a0µs`;
-  return us < 1_000_000 ? `${digits(us / 1000)}\u00a0ms` : `${digits(us / 1_000_000)}\u00a0s`;
-}
-
-function digits(value: number): string {
-  const places = Math.max(0, 2 - Math.max(0, Math.floor(Math.log10(value) + 1e-9)));
-  return grouped(Number(value.toFixed(places)));
-}
-
-/** With a space between thousands. */
-function grouped(value: number): string {
-  const [whole = '', part] = String(value).split('.');
-  const text = whole.replace(/\B(?=(?:\d{3})+$)/g, '\u00a0');
-  return part === undefined ? text : `${text}.${part}`;
+  const machines = [
+    ...new Set(Object.values(figures).map(({ machine }) => `Measured on ${machine}.`)),
+  ];
+  putInto(PAGE, 'machine', machines);
 }
 
 function shortNumber(value: number): string {
   if (value >= 1_000_000) return `${value / 1_000_000} M`;
   return value >= 1000 ? `${value / 1000} k` : String(value);
-}
-
-function table(rows: readonly (readonly string[])[]): string {
-  const [head = []] = rows;
-  const lines = [head, head.map((_, i) => (i === 0 ? '---' : '---:')), ...rows.slice(1)];
-  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
 
 /** Curves as rows: the median, and below it where eight of ten rounds lie. */
@@ -266,6 +247,39 @@ const BLOCKS: Readonly<Record<PartName, (part: Part) => string[]>> = {
       ]),
     ]),
   ],
+  month: ({ facts }) => {
+    const row = (what: string, fact: string, text: (value: number) => string, how: string) => [
+      what,
+      ...['SQLite', 'PostgreSQL'].map((engine) => {
+        const value = facts[`${fact}, ${engine}`];
+        return value === undefined ? '' : text(value);
+      }),
+      how,
+    ];
+    const size = (bytes: number) => `${digits(bytes / 1e9)}\u00a0GB`;
+    const rate = (value: number) => `${digits(value)}/s`;
+    const megabytes = (bytes: number) => `${digits(bytes / 1e6)}\u00a0MB`;
+    const cores = (share: number) => `${digits(share * 100)}\u00a0%`;
+    const seconds = (share: number) => `${grouped(Math.round(share * MONTH.seconds))}\u00a0s`;
+    return [
+      table([
+        ['a million tokens for a month', 'SQLite', 'PostgreSQL', 'how'],
+        row('tokens with their indexes', 'tokens bytes', size, 'measured'),
+        row('their usage', 'usage bytes', size, 'measured'),
+        row('verifies', 'verifies', rate, 'computed, and sent'),
+        row('statements that read tokens', 'reads', rate, 'measured'),
+        row('statements that write usage', 'usage', rate, 'measured'),
+        row('statements that look for changes', 'changes', rate, 'measured'),
+        row('all other statements', 'other', rate, 'measured'),
+        row('memory of a new node', 'new memory', megabytes, 'measured'),
+        row('memory of a node with a full cache', 'memory', megabytes, 'measured'),
+        row('CPU of all nodes, of one core', 'node CPU', cores, 'measured'),
+        row('CPU of all nodes in a month', 'node CPU', seconds, 'computed'),
+        row('CPU of the database, of one core', 'server CPU', cores, 'measured'),
+        row('CPU of the database in a month', 'server CPU', seconds, 'computed'),
+      ]),
+    ];
+  },
 };
 
 const TOKENS_GOAL = 1e9;

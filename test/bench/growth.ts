@@ -8,18 +8,17 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
   rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { cpus, tmpdir, totalmem } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { Pool } from 'pg';
 import {
   generateKey,
+  type IssuedToken,
   type KeyOptions,
   MemoryTokenStore,
   TokenService,
@@ -27,9 +26,21 @@ import {
 } from '../../src/index.ts';
 import { ScopeSet } from '../../src/scope/index.ts';
 import { migrate, PostgresTokenStore } from '../../src/stores/postgres/index.ts';
-import type { Column } from '../../src/stores/shared/rows.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
+import { versionOf } from '../server-programs.ts';
 import { type Server, startServer } from '../servers.ts';
+import {
+  ACCOUNT,
+  fillPostgres,
+  fillSqlite,
+  issueMany,
+  METHODS,
+  NEED,
+  openToFill,
+  quotas,
+  TOKEN_SCOPES,
+  verifying,
+} from './filling.ts';
 import {
   CACHED,
   type Curve,
@@ -38,26 +49,34 @@ import {
   type Measured,
   NODES,
   type PartName,
-  type Point,
   writePage,
 } from './growth-page.ts';
-import { jumping } from './measure.ts';
+import {
+  anyOf,
+  type Loop,
+  measure as measureLoops,
+  median,
+  type Run,
+  rangeOf,
+  roundsOf,
+  timed,
+} from './measure.ts';
+import { month } from './month.ts';
+import { machine, ROOT, today } from './page.ts';
+import { serverCpuSince, serverCpuUs } from './server-cpu.ts';
+import { askedParts, isWriting, needs } from './start.ts';
 
 const ROWS = Number(process.env['ROWS'] ?? 1_000_000);
-const ROUNDS = 15;
-const ROUND_MS = 30;
-const WARM_MS = 300;
-
-const ROOT = join(import.meta.dirname, '../..');
+const PACE = { rounds: 15, roundMs: 30, warmMs: 300 };
 const FIGURES = join(ROOT, '.cache/bench/growth.json');
 
 /** What is measured at one size for one curve. */
 interface Plan {
   readonly curve: string;
   readonly size: number;
-  readonly run: () => unknown;
-  /** The median of the calls of a round instead of their mean. */
-  readonly isMedianOfCalls?: boolean;
+  readonly run: Run;
+  /** Instead of the time of a call. */
+  readonly loop?: Loop<number>;
 }
 
 let folder = '';
@@ -69,57 +88,28 @@ function say(text: string): void {
 /** All sizes take turns, so that the speed of the machine does not pass for growth. */
 async function measure(plans: readonly Plan[]): Promise<Curve[]> {
   say(`measuring ${plans.length} points`);
-  const running: { plan: Plan; count: number; costs: number[] }[] = [];
-  for (const plan of plans) running.push({ plan, count: await calibrate(plan), costs: [] });
-  for (let round = 0; round < ROUNDS; round++) {
-    for (const { plan, count, costs } of running) costs.push(await costOf(plan, count));
-  }
-  const curves = Map.groupBy(running, ({ plan }) => plan.curve);
+  const loops = plans.map(({ run, loop = timed(run) }, index) => [index, loop] as const);
+  const measured = await measureLoops(Object.fromEntries(loops), PACE);
+  const points = plans.map(({ curve, size }, index) => {
+    return { curve, size, ...rangeOf(measured[index]?.figures ?? []) };
+  });
+  const curves = Map.groupBy(points, ({ curve }) => curve);
   return [...curves].map(([name, members]) => ({
     name,
-    points: members.map(({ plan, costs }) => pointOf(plan.size, costs)),
+    points: members.map(({ curve: _, ...point }) => point),
   }));
 }
 
-async function calibrate(plan: Plan): Promise<number> {
-  let count = 0;
-  for (const end = performance.now() + WARM_MS; performance.now() < end; count++) await plan.run();
-  return Math.max(1, Math.round((count * ROUND_MS) / WARM_MS));
-}
-
-async function costOf({ run, isMedianOfCalls = false }: Plan, count: number): Promise<number> {
-  const calls: number[] = [];
-  const start = performance.now();
-  for (let i = 0; i < count; i++) {
-    const callStart = isMedianOfCalls ? performance.now() : 0;
-    const answer = run();
-    if (answer instanceof Promise) await answer;
-    if (isMedianOfCalls) calls.push((performance.now() - callStart) * 1000);
-  }
-  if (isMedianOfCalls) return shareOf(calls, 0.5);
-  return ((performance.now() - start) * 1000) / count;
-}
-
-function pointOf(size: number, values: readonly number[]): Point {
-  const [low, median, high] = [0.1, 0.5, 0.9].map((share) => shareOf(values, share));
-  return { size, median: median as number, low: low as number, high: high as number };
-}
-
-function shareOf(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.floor(share * sorted.length)] as number;
-}
-
-/** One of the items after the other, in an order that jumps about. */
-function anyOf<Item>(items: readonly Item[]): () => Item {
-  const next = jumping(items.length);
-  return () => items[next()] as Item;
-}
-
-/** Throws when it is refused: what is measured has to be what is meant. */
-function verifying(tokens: TokenService, next: () => string, scope: string): () => Promise<void> {
-  return async () => {
-    if (!(await tokens.verify(next(), { scope })).ok) throw new Error('refused');
+/** The median of single calls, in microseconds. */
+function medianOfCalls(run: Run): Loop<number> {
+  return async (count) => {
+    const calls: number[] = [];
+    for (let i = 0; i < count; i++) {
+      const start = performance.now();
+      await run();
+      calls.push((performance.now() - start) * 1000);
+    }
+    return median(calls);
   };
 }
 
@@ -127,7 +117,6 @@ const SCOPE_COUNTS = [1, 10, 100, 1000, 4096];
 const SET_SIZES = [1, 10, 100, 1000, 10_000];
 /** Tokens of one size, each with other scopes. */
 const COPIES = 16;
-const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /** Some twenty endpoints a host, a twentieth of them with all methods, as many with all subdomains. */
 function scopesOf(count: number, copy: number): string[] {
@@ -196,76 +185,12 @@ async function scopes(): Promise<Measured> {
   }
   const curves = await measure(plans);
   for (const tokens of Object.values(services)) await tokens.close();
-  return { curves, facts: { copies: COPIES } };
+  return { curves, facts: {} };
 }
 
-const TOKEN_SCOPES = METHODS.map((method) => `${method}:shop.example/orders`);
-const NEED = 'GET:shop.example/orders/7';
-const FILLED_FROM = 1_795_000_000_000;
-const FILLED_UNTIL = 4_102_444_800_000;
 /** So many tokens that can be verified lie among the others, in as many places as there are chunks. */
 const SAMPLES = 20_000;
 const CHUNKS = 20;
-const ACCOUNTS = 1000;
-
-/** So many rows at once: other databases are filled meanwhile, by turns of the event loop. */
-const BATCH = 5000;
-
-/** Rows as the store writes them, `count` from number `first` on; `account` is an expression of `i`. */
-/** The columns that each token has. */
-const FILLED = (
-  [
-    'id',
-    'account',
-    'prefix',
-    'kid',
-    'digest',
-    'scopes',
-    'requested',
-    'created_at',
-    'expires_at',
-    'version',
-  ] satisfies Column[]
-).join(', ');
-
-async function fillSqlite(
-  handle: DatabaseSync,
-  account: string,
-  { first, count }: { first: number; count: number },
-): Promise<void> {
-  handle.exec('BEGIN');
-  for (let from = first; from < first + count; from += BATCH) {
-    const to = Math.min(from + BATCH, first + count);
-    handle.exec(`
-      INSERT INTO tokens (${FILLED})
-      WITH RECURSIVE n(i) AS (SELECT ${from} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${to})
-      SELECT substr(hex(randomblob(11)), 1, 22), ${account}, 'acme', 'k1', randomblob(32),
-        '${JSON.stringify(TOKEN_SCOPES)}', '["*:shop.example/orders"]', ${FILLED_FROM} + i, ${FILLED_UNTIL} + i, 1
-      FROM n`);
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  handle.exec('COMMIT');
-}
-
-/** A connection that fills: without the disk, and without reading pages twice. */
-function openToFill(path: string): DatabaseSync {
-  const handle = new DatabaseSync(path);
-  handle.exec('PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -4000000');
-  return handle;
-}
-
-async function issueMany(tokens: TokenService, account: string, count: number): Promise<string[]> {
-  const values: string[] = [];
-  while (values.length < count) {
-    const length = Math.min(1000, count - values.length);
-    const issuing = Array.from({ length }, () => tokens.issue({ account, scopes: TOKEN_SCOPES }));
-    values.push(...(await Promise.all(issuing)).map(({ value }) => value));
-  }
-  return values;
-}
-
-/** More than one account has by default. */
-const quotas = { tokensPerAccount: 1_000_000 };
 
 const ACCOUNT_SIZES = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000];
 const MEMORY_LIMIT = 100_000;
@@ -343,13 +268,12 @@ async function totals(): Promise<Measured> {
       postgresTables(pool, keys, facts),
     ]);
     await pool.query('CHECKPOINT');
-    facts['PostgreSQL version'] = await versionOf(pool);
     const [plans, issues]: [Plan[], Plan[]] = [[], []];
     for (const [name, tables] of Object.entries({ SQLite: sqlite, PostgreSQL: postgres })) {
-      for (const { size, tokens, values } of tables) {
-        const run = verifying(tokens, anyOf(values), NEED);
+      for (const { size, tokens, samples } of tables) {
+        const run = verifying(tokens, anyOf(samples), NEED);
         plans.push({ curve: `verify, ${name}`, size, run });
-        plans.push({ curve: `verify, ${name}, p50`, size, run, isMedianOfCalls: true });
+        plans.push({ curve: `verify, ${name}, p50`, size, run, loop: medianOfCalls(run) });
         const issue = () => tokens.issue({ account: 'account7', scopes: TOKEN_SCOPES });
         issues.push({ curve: `issue, ${name}`, size, run: issue });
       }
@@ -366,7 +290,7 @@ async function totals(): Promise<Measured> {
 interface Table {
   readonly size: number;
   readonly tokens: TokenService;
-  readonly values: readonly string[];
+  readonly samples: readonly IssuedToken[];
 }
 
 /** The same samples go into each table, a part of them after each part of the others. */
@@ -383,7 +307,7 @@ async function sqliteTables(
   const options = { keys, prefix: 'acme', quotas };
   const samplePath = join(folder, 'samples.db');
   const sampled = new TokenService({ store: SqliteTokenStore.openFile(samplePath), ...options });
-  const values = await issueMany(sampled, 'account7', SAMPLES);
+  const issued = await issueMany(sampled, 'account7', SAMPLES);
   await sampled.close();
   const tables: Table[] = [];
   for (const size of TABLE_SIZES) {
@@ -394,7 +318,7 @@ async function sqliteTables(
     handle.exec(`ATTACH '${samplePath}' AS sample`);
     let taken = 0;
     for (const { first, count, samples } of chunksOf(size)) {
-      await fillSqlite(handle, `'account' || (i % ${ACCOUNTS})`, { first, count });
+      await fillSqlite(handle, ACCOUNT, { first, count });
       handle.exec(
         `INSERT INTO tokens SELECT * FROM sample.tokens WHERE rowid > ${taken} AND rowid <= ${taken + samples}`,
       );
@@ -403,7 +327,7 @@ async function sqliteTables(
     handle.close();
     facts[`SQLite bytes ${size}`] = statSync(path).size;
     const tokens = new TokenService({ store: SqliteTokenStore.openFile(path), ...options });
-    tables.push({ size, tokens, values: values.slice(0, taken) });
+    tables.push({ size, tokens, samples: issued.slice(0, taken) });
   }
   say('filled SQLite');
   return tables;
@@ -419,8 +343,7 @@ async function postgresTables(
     const store = new PostgresTokenStore(pool, { tables, deadlineMs: 60_000 });
     return new TokenService({ store, keys, prefix: 'acme', quotas, deadlineMs: 60_000 });
   };
-  const values = await issueMany(await serviceOn('samples'), 'account7', SAMPLES);
-  const ids = values.map((value) => value.slice('acme_1k1'.length, 'acme_1k1'.length + 22));
+  const issued = await issueMany(await serviceOn('samples'), 'account7', SAMPLES);
   const tables: Table[] = [];
   for (const size of TABLE_SIZES) {
     say(`filling PostgreSQL with ${size}`);
@@ -428,8 +351,8 @@ async function postgresTables(
     const table = `rows_${size}_tokens`;
     let taken = 0;
     for (const { first, count, samples } of chunksOf(size)) {
-      await fillPostgres(pool, table, first, count);
-      const part = ids.slice(taken, taken + samples);
+      await fillPostgres(pool, table, ACCOUNT, { first, count });
+      const part = issued.slice(taken, taken + samples).map(({ id }) => id);
       await pool.query(`INSERT INTO ${table} SELECT * FROM samples_tokens WHERE id = ANY($1)`, [
         part,
       ]);
@@ -445,31 +368,10 @@ async function postgresTables(
     facts[`PostgreSQL table bytes ${size}`] = Number(rows[0].heap);
     facts[`PostgreSQL id index bytes ${size}`] = Number(rows[0].ids);
     facts[`PostgreSQL index bytes ${size}`] = Number(rows[0].indexes);
-    tables.push({ size, tokens, values: values.slice(0, taken) });
+    tables.push({ size, tokens, samples: issued.slice(0, taken) });
   }
   say('filled PostgreSQL');
   return tables;
-}
-
-/** 150018 is 15.18. */
-async function versionOf(pool: Pool): Promise<number> {
-  const { rows } = await pool.query('SHOW server_version_num');
-  return Number(rows[0].server_version_num);
-}
-
-async function fillPostgres(
-  pool: Pool,
-  table: string,
-  first: number,
-  count: number,
-): Promise<void> {
-  await pool.query(
-    `INSERT INTO ${table} (${FILLED})
-     SELECT substr(md5('${table}' || i), 1, 22), 'account' || (i % ${ACCOUNTS}), 'acme', 'k1',
-       sha256(i::text::bytea), $1, $2, ${FILLED_FROM} + i, ${FILLED_UNTIL} + i, 1
-     FROM generate_series($3::bigint, $3::bigint + $4::bigint - 1) AS i`,
-    [JSON.stringify(TOKEN_SCOPES), '["*:shop.example/orders"]', first, count],
-  );
 }
 
 const NODE_ROWS = 100_000;
@@ -482,7 +384,7 @@ const CALLERS = 32;
 interface NodeSetUp {
   readonly url: string;
   readonly keys: readonly KeyOptions[];
-  readonly values: readonly string[];
+  readonly issued: readonly Pick<IssuedToken, 'value'>[];
 }
 interface NodeTask {
   readonly isCached: boolean;
@@ -502,20 +404,19 @@ async function nodes(): Promise<Measured> {
   try {
     say('filling for the nodes');
     await migrate(pool);
-    await fillPostgres(pool, 'tokenwright_tokens', 0, NODE_ROWS);
+    await fillPostgres(pool, 'tokenwright_tokens', ACCOUNT, { first: 0, count: NODE_ROWS });
     const tokens = new TokenService({ store: new PostgresTokenStore(pool), keys, prefix: 'acme' });
-    const values = await issueMany(tokens, 'account7', NODE_TOKENS);
+    const issued = await issueMany(tokens, 'account7', NODE_TOKENS);
     await pool.query('VACUUM ANALYZE tokenwright_tokens');
     for (let i = 0; i < Math.max(...NODES); i++) {
       const child = fork(import.meta.filename, ['node']);
       children.push(child);
       const ready = once(child, 'message');
-      child.send({ url: server.url, keys, values } satisfies NodeSetUp);
+      child.send({ url: server.url, keys, issued } satisfies NodeSetUp);
       await ready;
     }
     say('measuring nodes');
-    const { curves, facts } = await rateNodes(server, children);
-    return { curves, facts: { ...facts, 'PostgreSQL version': await versionOf(pool) } };
+    return await rateNodes(server, children);
   } finally {
     for (const child of children) child.kill();
     await pool.end();
@@ -527,7 +428,7 @@ async function rateNodes(server: Server, children: readonly ChildProcess[]): Pro
   const rates = new Map<string, number[]>();
   const sums = new Map<string, { verifies: number; reads: number; cpu: number; server: number }>();
   const modes = { 'no cache': false, [CACHED]: true };
-  for (let round = -1; round < NODE_ROUNDS; round++) {
+  for (let round = -1; round < roundsOf(NODE_ROUNDS); round++) {
     for (const [mode, isCached] of Object.entries(modes)) {
       for (const count of NODES) {
         const before = serverCpuUs(server.pid);
@@ -561,35 +462,14 @@ async function rateNodes(server: Server, children: readonly ChildProcess[]): Pro
   }
   const curves = Object.keys(modes).map((mode) => ({
     name: mode,
-    points: NODES.map((count) => pointOf(count, rates.get(`${mode} ${count}`) ?? [])),
+    points: NODES.map((size) => ({ size, ...rangeOf(rates.get(`${mode} ${size}`) ?? []) })),
   }));
   return { curves, facts };
 }
 
-/** What each process of a server has used, by its id; Linux tells in hundredths of a second. */
-function serverCpuUs(parent: number): Map<string, number> {
-  const used = new Map<string, number>();
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    try {
-      const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-      if (Number(fields[1]) !== parent) continue;
-      used.set(pid, (Number(fields[11]) + Number(fields[12])) * 10_000);
-    } catch {
-      // It has just ended.
-    }
-  }
-  return used;
-}
-
-function serverCpuSince(parent: number, before: ReadonlyMap<string, number>): number {
-  const now = [...serverCpuUs(parent)];
-  return now.reduce((sum, [pid, us]) => sum + us - (before.get(pid) ?? 0), 0);
-}
-
 /** One node: a process of its own, with a pool of its own. */
 async function beNode(): Promise<void> {
-  const [{ url, keys, values }] = (await once(process, 'message')) as [NodeSetUp];
+  const [{ url, keys, issued }] = (await once(process, 'message')) as [NodeSetUp];
   const pool = new Pool({ connectionString: url, max: 8 });
   const store = new PostgresTokenStore(pool);
   const find = store.find.bind(store);
@@ -601,7 +481,7 @@ async function beNode(): Promise<void> {
   const options = { store, keys, prefix: 'acme' };
   const plain = new TokenService(options);
   const cached = new TokenService({ ...options, cache: { maxStaleMs: MAX_STALE_MS } });
-  const next = anyOf(values);
+  const next = anyOf(issued);
   const work = async ({ isCached, forMs }: NodeTask): Promise<NodeResult> => {
     const run = verifying(isCached ? cached : plain, next, NEED);
     const [cpu, readsBefore, end] = [process.cpuUsage(), reads, performance.now() + forMs];
@@ -619,8 +499,7 @@ async function beNode(): Promise<void> {
     return { verifies, reads: reads - readsBefore, cpuUs: user + system };
   };
   process.on('message', async (task: NodeTask) => process.send?.(await work(task)));
-  const [value = ''] = values;
-  await plain.verify(value, { scope: NEED }); // connected
+  await verifying(plain, next, NEED)(); // connected
   process.send?.('ready');
 }
 
@@ -629,28 +508,36 @@ const PARTS: Readonly<Record<PartName, () => Promise<Measured>>> = {
   accounts,
   totals,
   nodes,
+  month: () => month(folder, say),
 };
 
-async function main(args: readonly string[]): Promise<void> {
-  const asked = args.filter((arg) => arg !== '--write');
-  const unknown = asked.find((name) => !Object.hasOwn(PARTS, name));
-  if (unknown !== undefined) throw new Error(`no part is named ${unknown}`);
-  const isWriting = args.includes('--write');
+const MINUTES: Readonly<Record<PartName, number>> = {
+  scopes: 1,
+  accounts: 2,
+  totals: Math.ceil(ROWS / 500_000),
+  nodes: 2,
+  month: 4,
+};
+
+async function main(): Promise<void> {
+  const versions = `SQLite ${process.versions['sqlite']}, PostgreSQL ${versionOf('postgres')}`;
+  const asked = askedParts(Object.keys(PARTS) as PartName[]);
+  const names = isWriting && process.argv.length === 3 ? [] : asked;
+  if (names.length > 0) {
+    const minutes = names.reduce((sum, name) => sum + MINUTES[name], 0);
+    needs({ minutes, gigabytes: Math.max(4, ROWS / 1_000_000), programs: ['PostgreSQL'] });
+  }
   folder = mkdtempSync(join(tmpdir(), 'tokenwright-growth-'));
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
-  const names = asked.length > 0 || isWriting ? asked : Object.keys(PARTS);
   for (const name of names) {
     say(name);
-    const measured = await PARTS[name as PartName]();
-    const date = new Date().toISOString().slice(0, 10);
+    const measured = await PARTS[name]();
     mkdirSync(join(FIGURES, '..'), { recursive: true });
-    const figures: Figures = {
-      ...readFigures(),
-      [name]: { date, machine: machine(), ...measured },
-    };
+    const part = { date: today(), machine: `${machine()}; ${versions}`, ...measured };
+    const figures: Figures = { ...readFigures(), [name]: part };
     writeFileSync(FIGURES, `${JSON.stringify(figures, null, 2)}\n`);
     for (const { name: curve, points } of measured.curves) {
-      const values = points.map(({ size, median }) => `${size}: ${median.toPrecision(3)}`);
+      const values = points.map(({ size, median: middle }) => `${size}: ${middle.toPrecision(3)}`);
       console.log(`${curve}: ${values.join(', ')}`);
     }
     console.log(measured.facts);
@@ -658,18 +545,9 @@ async function main(args: readonly string[]): Promise<void> {
   if (isWriting) writePage(readFigures());
 }
 
-function machine(): string {
-  const [cpu] = cpus();
-  const memory = Math.round(totalmem() / 2 ** 30);
-  return (
-    `${cpus().length} cores (${cpu?.model.trim()}) with ${memory} GB of memory, ${process.platform}; ` +
-    `Node.js ${process.versions.node}, SQLite ${process.versions['sqlite']}`
-  );
-}
-
 function readFigures(): Figures {
   return existsSync(FIGURES) ? JSON.parse(readFileSync(FIGURES, 'utf8')) : {};
 }
 
-if (process.send === undefined) await main(process.argv.slice(2));
+if (process.send === undefined) await main();
 else await beNode();
