@@ -20,7 +20,7 @@ const FILLED_UNTIL = 4_102_444_800_000;
 const BATCH = 5000;
 
 /** The columns that each token has. */
-const FILLED = (
+export const FILLED = (
   [
     'id',
     'account',

@@ -9,6 +9,7 @@ import { COLUMNS, toValues } from '../../src/stores/shared/rows.ts';
 import type { TokenId, TokenRecord } from '../../src/token/record.ts';
 import { generateKey } from '../../src/values/keys.ts';
 import { startServer } from '../servers.ts';
+import { FILLED } from './filling.ts';
 import { byCallers, compareCosts, jumping } from './measure.ts';
 import { needs } from './start.ts';
 
@@ -29,9 +30,9 @@ function idOf(account: string, number: number): TokenId {
 async function fill(pool: Pool, account: string, count: number): Promise<void> {
   const scopes = JSON.stringify(SCOPES);
   await pool.promise().query(
-    `INSERT INTO ${TABLE} (${columns})
-     SELECT LEFT(MD5(CONCAT(?, ':', seq)), 22), ?, 'acme', 'k1', UNHEX(SHA2(seq, 256)), NULL, ?, ?,
-       ? + seq, ?, 1, 'deploy', NULL, NULL, NULL, NULL
+    `INSERT INTO ${TABLE} (${FILLED})
+     SELECT LEFT(MD5(CONCAT(?, ':', seq)), 22), ?, 'acme', 'k1', UNHEX(SHA2(seq, 256)), ?, ?,
+       ? + seq, ?, 1
      FROM seq_0_to_${count - 1}`,
     [account, account, scopes, scopes, CREATED, CREATED + 400 * 86_400_000],
   );

@@ -1,6 +1,6 @@
 // How much the PostgreSQL store adds to the bare driver with named prepared statements, and how it is to the
 // check that people write by hand, as ratios in one run: `npm run bench:postgres`, on its own server. Some
-// parts by name: `npm run bench:postgres -- hand-rolled`.
+// parts by name: `npm run bench:postgres -- hand-rolled`, with `--write` into docs/comparison.md.
 import { hash } from 'node:crypto';
 import { Pool } from 'pg';
 import type { Position } from '../../src/ports/token-store.ts';
@@ -12,9 +12,19 @@ import { generateKey } from '../../src/values/keys.ts';
 import { startServer } from '../servers.ts';
 import { fillPostgres, issueMany, NEED, TOKEN_SCOPES, verifying } from './filling.ts';
 import { goal, printGoals } from './goals.ts';
-import { anyOf, byCallers, compareCosts, jumping, type Run, wholeApi } from './measure.ts';
-import { machine } from './page.ts';
-import { askedParts, needs } from './start.ts';
+import {
+  anyOf,
+  byCallers,
+  compareCosts,
+  jumping,
+  type Measured,
+  median,
+  type Run,
+  ratioText,
+  wholeApi,
+} from './measure.ts';
+import { machine, putInto, table, timeText, today } from './page.ts';
+import { askedParts, isWriting, needs } from './start.ts';
 
 const BIG = 200_000;
 const PAGE = 50;
@@ -243,17 +253,34 @@ async function compareHandRolled(): Promise<void> {
   const byHand = (isAllowed: typeof check) => async () => {
     if (!(await isAllowed(next().value, scope))) throw new Error('refused');
   };
-  const runs: Readonly<Record<string, Run>> = {
-    'by hand': byHand(check),
-    tokenwright: verifying(tokens, next, scope),
-    'by hand, cached': byHand(checkCached),
-    'tokenwright, cached': verifying(service(STALE_MS), next, scope),
+  const modes: Readonly<Record<string, Readonly<Record<string, Run>>>> = {
+    'no cache': { 'by hand': byHand(check), tokenwright: verifying(tokens, next, scope) },
+    cached: {
+      'by hand': byHand(checkCached),
+      tokenwright: verifying(service(STALE_MS), next, scope),
+    },
   };
-  await compareCosts(`A check among ${HAND_ROLLED_ROWS} rows, one caller`, runs);
-  const many = Object.entries(runs).map(
-    ([name, run]) => [name, byCallers(CALLERS, CALLS, run)] as const,
-  );
-  await compareCosts(`${CALLERS} callers, ${CALLS} checks each`, Object.fromEntries(many));
+  const rows: string[][] = [];
+  const add = (name: string, checks: number, [hand, ours]: readonly Measured[]) => {
+    const [us = [], them = []] = [ours?.figures, hand?.figures];
+    const times = [them, us].map((figures) => timeText(median(figures) / checks));
+    rows.push([name, ...times, ratioText(us, them)]);
+  };
+  for (const [mode, runs] of Object.entries(modes)) {
+    const one = `A check among ${HAND_ROLLED_ROWS} rows, ${mode}, one caller`;
+    add(`${mode}, one caller`, 1, await compareCosts(one, runs));
+    const many = Object.entries(runs).map(
+      ([name, run]) => [name, byCallers(CALLERS, CALLS, run)] as const,
+    );
+    const all = `${CALLERS} callers, ${CALLS} checks each, ${mode}`;
+    const measured = await compareCosts(all, Object.fromEntries(many));
+    add(`${mode}, ${CALLERS} callers`, CALLERS * CALLS, measured);
+  }
+  if (!isWriting) return;
+  putInto('docs/comparison.md', 'hand-rolled', [
+    table([['time for each check', 'by hand', 'tokenwright', 'ratio'], ...rows]),
+    `Measured on ${today()} by \`npm run bench:postgres -- hand-rolled\`, on ${machine()}.`,
+  ]);
 }
 
 const PARTS = { reads, lists, writes, pages, usage, 'hand-rolled': compareHandRolled };

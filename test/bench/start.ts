@@ -1,6 +1,6 @@
 // How a bench starts: it says what it needs, ends if that is missing, and runs the parts that it is asked for.
 import { existsSync } from 'node:fs';
-import { freemem, loadavg } from 'node:os';
+import { loadavg, totalmem } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { isInstalled } from '../servers.ts';
 import { ROOT } from './page.ts';
@@ -32,7 +32,7 @@ export function needs({ minutes, gigabytes, programs = [] }: Needs): void {
   ];
   console.error(`needs ${all.join(', ')}`);
   const missing: string[] = programs.filter((name) => !PROGRAMS[name].isThere());
-  if (freemem() < gigabytes * 2 ** 30) missing.push(`${gigabytes} GB of memory`);
+  if (totalmem() < gigabytes * 2 ** 30) missing.push(`${gigabytes} GB of memory`);
   if (missing.length > 0) {
     console.error(`missing: ${missing.join(', ')}`);
     process.exit(1);
