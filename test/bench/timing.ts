@@ -5,11 +5,11 @@
 // that costs next to nothing, which hides less of what is around it.
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
-import { availableParallelism } from 'node:os';
 import { fixedAccounts, tokenHandler } from '../../src/http/index.ts';
 import { generateKey, MemoryTokenStore, TokenService } from '../../src/index.ts';
 import type { TokenRecord } from '../../src/token/record.ts';
 import { shareOf } from './measure.ts';
+import { machine, printTable } from './page.ts';
 import { needs } from './start.ts';
 
 const ROUNDS = Number(process.env['ROUNDS'] ?? 200_000);
@@ -57,14 +57,16 @@ rows.push(
   await compareControlLogins(CHEAP_LOGINS, 'control, with a cheap scrypt'),
 );
 
-console.log('\n| | rounds each | mean | mean | t | should be | would see |');
-console.log('| --- | --- | --- | --- | --- | --- | --- |');
-for (const { what, rounds, meansMicros, t, seenMicros, bound } of rows) {
-  const [a, b, seen] = [...meansMicros, seenMicros].map((micros) => `${micros.toFixed(3)} µs`);
-  const shown = Math.abs(t).toFixed(2);
-  console.log(`| ${what} | ${rounds} | ${a} | ${b} | ${shown} | ${bound} | ${seen} |`);
-}
-console.log(`\nNode ${process.version}, ${availableParallelism()} cores`);
+printTable('Times of refusals', [
+  ['', 'rounds each', 'mean', 'mean', 't', 'should be', 'would see'],
+  ...rows.map(({ what, rounds, meansMicros, t, seenMicros, bound }) => {
+    const [a = '', b = '', seen = ''] = [...meansMicros, seenMicros].map(
+      (us) => `${us.toFixed(3)} µs`,
+    );
+    return [what, String(rounds), a, b, Math.abs(t).toFixed(2), bound, seen];
+  }),
+]);
+console.log(`\n${machine()}`);
 
 /** One service, and one value against a record that differs from its own in one byte of the digest. */
 async function compareDigests(what: string, bound: string): Promise<Row> {
