@@ -73,10 +73,10 @@ interface Grants {
   readonly above: readonly Grant[];
 }
 
-/** The grants of a need, as long as the ancestors hold the same lists. */
+/** The grants of a need, as long as the ancestors are the same. */
 interface LastGrants {
   readonly need: Scope;
-  readonly outer: readonly (readonly string[] | undefined)[];
+  readonly ancestors: Ancestors;
   readonly grants: Grants;
 }
 
@@ -232,7 +232,7 @@ export class Decider {
     const { ancestors } = record;
     if (ancestors === undefined) return this.#judgeLive(claim, reading, call);
     const { lineages } = this.#parts;
-    const cached = source === 'store' ? undefined : lineages.cached(record, now);
+    const cached = source === 'store' ? undefined : lineages.cached(record, now, claim.cached);
     if (cached !== undefined) return this.#judgeLive(withAncestors(claim, cached), reading, call);
     if (source === 'cache') return undefined;
     return lineages
@@ -263,7 +263,7 @@ export class Decider {
   /** What grants a need. Bearers repeat themselves, so a cached record keeps what granted the last scope. */
   #grantsOf({ record, cached, ancestors }: Claim, need: ReadRequest | Scope): Grants | NeedRefusal {
     const last = cached?.decided as LastGrants | undefined;
-    if (last?.need === need && areSameLists(last.outer, ancestors)) return last.grants;
+    if (last?.need === need && last.ancestors === ancestors) return last.grants;
     const { compiled, lineages } = this.#parts;
     const by = compiled.grantOf(record.scopes, need);
     if (by === undefined) return { reason: 'insufficient_scope', need, held: record.scopes };
@@ -271,8 +271,7 @@ export class Decider {
     if ('refusing' in above) return { reason: 'ancestor_insufficient', need, held: above.refusing };
     const grants = { by, above: above.grants };
     // A request is another object each time, and its path may hold a secret.
-    if (cached !== undefined && !isReadRequest(need))
-      cached.decided = { need, outer: ancestors.map((each) => each?.scopes), grants };
+    if (cached !== undefined && !isReadRequest(need)) cached.decided = { need, ancestors, grants };
     return grants;
   }
 
@@ -614,14 +613,6 @@ function withPriorActors(token: Token, ancestors: Ancestors): Token {
   return priorActors.length === 0
     ? token
     : Object.freeze({ ...token, priorActors: Object.freeze(priorActors) });
-}
-
-/** Frozen lists, which never change: a record that changes gets another one. */
-function areSameLists(lists: LastGrants['outer'], ancestors: Ancestors): boolean {
-  for (let at = 0; at < ancestors.length; at += 1) {
-    if (lists[at] !== ancestors[at]?.scopes) return false;
-  }
-  return true;
 }
 
 function withAncestors({ presented, record, cached, proof }: Claim, ancestors: Ancestors): Claim {

@@ -1,4 +1,4 @@
-import type { RecordReader } from '../records/reader.ts';
+import type { CachedRecord, RecordReader } from '../records/reader.ts';
 import type { ReadRequest, Scope } from '../scope/index.ts';
 import { atOnce, type Steps } from '../scope/steps.ts';
 import {
@@ -110,12 +110,15 @@ export class Lineages {
   /**
    * The cached ancestors; `undefined` unless all of them are cached, and for an elevation, unless they are as
    * new as it.
+   *
+   * @param entry the entry of the token itself, if it is cached
    */
   cached(
     { ancestors = [], origin }: Pick<TokenRecord, 'ancestors' | 'origin'>,
     now: number,
+    entry: CachedRecord | undefined,
   ): Ancestors | undefined {
-    const found = this.#reader.cachedAll(ancestors, now);
+    const found = this.#reader.cachedAbove(ancestors, now, entry);
     const versions = origin?.elevated;
     if (versions === undefined || found === undefined) return found;
     const areAsNew = versions.every((version, at) => (found[at]?.version ?? 0) >= version);

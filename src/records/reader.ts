@@ -89,15 +89,33 @@ export class RecordReader {
     return entry;
   }
 
-  /** The cached records of several ids; `undefined` unless all of them are fresh enough. */
-  cachedAll(ids: readonly TokenId[], now: number): readonly TokenRecord[] | undefined {
-    const records: TokenRecord[] = [];
+  /**
+   * The cached records of the ancestors of a token; `undefined` unless all of them are fresh enough. If the
+   * token is cached itself, the same list while none of them has changed.
+   */
+  cachedAbove(
+    ids: readonly TokenId[],
+    now: number,
+    below: CachedRecord | undefined,
+  ): readonly TokenRecord[] | undefined {
+    if (below?.above !== undefined && this.#areUsable(below.above.entries, now))
+      return below.above.records;
+    const entries: CachedRecord[] = [];
     for (const id of ids) {
       const entry = this.#fresh(id, now);
       if (entry === undefined) return undefined;
-      records.push(entry.record);
+      entries.push(entry);
     }
+    const records = entries.map(({ record }) => record);
+    if (below !== undefined) below.above = { entries, records };
     return records;
+  }
+
+  #areUsable(entries: readonly CachedRecord[], now: number): boolean {
+    for (const entry of entries) {
+      if (entry.isDropped || !this.#isFresh(entry, now)) return false;
+    }
+    return true;
   }
 
   /**
@@ -231,10 +249,12 @@ export class RecordReader {
     const entry = this.#entries.get(id);
     if (entry === undefined) return;
     this.#entries.delete(id);
+    entry.isDropped = true;
     this.#weights.remove(entry.record);
   }
 
   #dropAll(): void {
+    for (const entry of this.#entries.values()) entry.isDropped = true;
     this.#entries.clear();
     this.#weights.clear();
   }
@@ -292,6 +312,12 @@ export class CachedRecord implements ReadStart {
   /** The value that was compared last, if it is the current one. */
   #current: PresentedValue | undefined;
   #active: Token | undefined;
+  /** Whether another one has taken its place, or none. */
+  isDropped = false;
+  /** The ancestors, as they were found last. */
+  above:
+    | { readonly entries: readonly CachedRecord[]; readonly records: readonly TokenRecord[] }
+    | undefined;
   /** A place for who decides about the token, to keep what holds for this record. */
   decided: unknown;
 
