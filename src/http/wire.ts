@@ -234,6 +234,8 @@ const actor = once(() =>
     .check(z.describe('Who acts with it, proven when it was derived (RFC 8693 section 4.1).')),
 );
 
+const ENDS = 'Any change of that one, or of one above, ends it.';
+
 /** A token: {@link toWire}, {@link toWireRotated} and {@link toWireWithUse} make it. */
 const token = once(() =>
   z.object({
@@ -254,10 +256,7 @@ const token = once(() =>
     pending: z.exactOptional(isTrue('A new value waits for its first use.')),
     parent: z.exactOptional(id({ description: 'What it was derived from.' })),
     elevates: z.exactOptional(
-      id({
-        description:
-          'Of an elevation: the token that may do more by it. Any change of that one, or of one above, ends it.',
-      }),
+      id({ description: `Of an elevation: the token that may do more by it. ${ENDS}` }),
     ),
     name: z.exactOptional(text()),
     metadata: z.exactOptional(

@@ -27,13 +27,7 @@ function CodeScreen({ onFound }: CodeScreenProps) {
   const { api } = useConsole();
   const [typed, setTyped] = useState('');
   const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<ApiError | 'wrongCode' | 'unknownCode'>();
-  const form = useRef<HTMLFormElement>(null);
-  const fail = (reason: typeof error) => {
-    setError(reason);
-    // Once the error is shown.
-    setTimeout(() => focusFirstError(form.current));
-  };
+  const { form, error, setError, fail } = useCodeError();
   const submit = async (event: Event) => {
     event.preventDefault();
     if (isBusy) return;
@@ -76,6 +70,17 @@ function CodeScreen({ onFound }: CodeScreenProps) {
       </form>
     </Screen>
   );
+}
+
+function useCodeError() {
+  const [error, setError] = useState<ApiError | 'wrongCode' | 'unknownCode'>();
+  const form = useRef<HTMLFormElement>(null);
+  const fail = (reason: typeof error) => {
+    setError(reason);
+    // Once the error is shown.
+    setTimeout(() => focusFirstError(form.current));
+  };
+  return { form, error, setError, fail };
 }
 
 /** Nobody can decide about an elevation without knowing the token that asks, so all is read or nothing. */
