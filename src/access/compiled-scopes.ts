@@ -10,9 +10,8 @@ import { isLong } from '../token/size.ts';
  * frozen list for all records with equal scopes. The garbage collector frees a set with its list.
  */
 export class CompiledScopes {
-  readonly #sets = new WeakMap<readonly string[], ScopeSet>();
-  /** Long lists that were scanned once. */
-  readonly #scanned = new WeakSet<readonly string[]>();
+  /** `undefined` for a long list that was scanned once. */
+  readonly #sets = new WeakMap<readonly string[], ScopeSet | undefined>();
   readonly #onCorrupt: () => Error;
 
   /** @param onCorrupt makes the error for a list that holds anything but scopes */
@@ -25,9 +24,8 @@ export class CompiledScopes {
    * is used again: compiling takes longer, and a list of few tokens may not be used again.
    */
   grantOf(scopes: readonly string[], need: ReadRequest | Scope): Scope | undefined {
-    const isNew = isLong(scopes) && !this.#sets.has(scopes) && !this.#scanned.has(scopes);
-    if (!isNew) return this.setOf(scopes).grantOf(need);
-    this.#scanned.add(scopes);
+    if (!isLong(scopes) || this.#sets.has(scopes)) return this.setOf(scopes).grantOf(need);
+    this.#sets.set(scopes, undefined);
     return this.#compile(candidatesFor(need, scopes)).grantOf(need);
   }
 

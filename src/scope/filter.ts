@@ -38,12 +38,22 @@ export function scopesFilter(
  * a set of the whole list, which takes longer to compile.
  */
 export function candidatesFor(need: ReadRequest | Scope, held: readonly string[]): string[] {
-  if (!isReadRequest(need)) return held.filter(matching(need, 'covers'));
+  if (!isReadRequest(need)) return selected(held, matching(need, 'covers'));
   const { method, domain } = need;
   const matches = candidatesOf(need).map(({ path: { text, start, end } }) =>
     matching(makeScope(method, domain, `${text.slice(start, end)}$`), 'covers'),
   );
-  return held.filter((text) => matches.some((isMatch) => isMatch(text)));
+  return selected(held, (text) => matches.some((isMatch) => isMatch(text)));
+}
+
+/** By index, because `filter` takes twice as long for a frozen list. */
+function selected(held: readonly string[], isWanted: (text: string) => boolean): string[] {
+  const wanted: string[] = [];
+  for (let i = 0; i < held.length; i++) {
+    const text = held[i] as string;
+    if (isWanted(text)) wanted.push(text);
+  }
+  return wanted;
 }
 
 /** Tests a part of a text without slicing it out, which would allocate. */
