@@ -17,6 +17,20 @@ export function listBytes(list: readonly unknown[]): number {
   const isKept = list.length > MAX_MEASURED_AGAIN && Object.isFrozen(list);
   const known = isKept ? sizes.get(list) : undefined;
   if (known !== undefined) return known;
+  const bytes = measure(list);
+  if (isKept) sizes.set(list, bytes);
+  return bytes;
+}
+
+/** Measures a list and freezes it, in this order: reading a frozen one takes five times as long. */
+export function freezeMeasured(list: readonly unknown[]): number {
+  const bytes = measure(list);
+  Object.freeze(list);
+  if (list.length > MAX_MEASURED_AGAIN) sizes.set(list, bytes);
+  return bytes;
+}
+
+function measure(list: readonly unknown[]): number {
   let bytes = 2;
   // By index, which takes less time than an iterator: each read of a record does this.
   for (let index = 0; index < list.length; index += 1) {
@@ -24,7 +38,6 @@ export function listBytes(list: readonly unknown[]): number {
     if (typeof item !== 'string') return Number.NaN;
     bytes += item.length + 3;
   }
-  if (isKept) sizes.set(list, bytes);
   return bytes;
 }
 

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { LONG_LIST_BYTES } from '../../bounds.ts';
 import type { TokenId } from '../../token/record.ts';
 import { listWeight } from '../../token/size.ts';
@@ -7,8 +7,16 @@ import { listWeight } from '../../token/size.ts';
 export interface ListText {
   readonly text: string;
   readonly list: readonly string[];
-  /** Only of a long text: SHA-256, by which a database can tell whether it still holds the same text. */
-  readonly digest: string | undefined;
+  /** Only if it is long and remembered. */
+  readonly name: ListName | undefined;
+}
+
+/** Names a long list that is remembered. */
+interface ListName {
+  /** Finds it. */
+  readonly key: string;
+  /** SHA-256, by which a database can tell whether it still holds the same text. */
+  readonly digest: string;
 }
 
 /** The long lists of a record when it was last read, as far as they are remembered. */
@@ -26,10 +34,10 @@ export interface KnownRow {
   readonly cells: readonly unknown[];
 }
 
-/** The entry of an id. Its lists are digests. */
+/** The entry of an id. */
 interface Remembered {
-  readonly scopes: string | undefined;
-  readonly requested: string | undefined;
+  readonly scopes: ListName | undefined;
+  readonly requested: ListName | undefined;
   readonly row: KnownRow | undefined;
 }
 
@@ -62,21 +70,21 @@ export class ListMemory {
   ): ListText {
     if (likely?.text === text) return likely;
     if (this.#latest?.text === text) return this.#latest;
-    // V8 hashes strings of more than 16 383 characters by their length, so in a map they all collide.
     const isLong = text.length >= LONG_LIST_BYTES;
-    const digest = isLong ? createHash('sha256').update(text).digest('hex') : undefined;
-    const known = this.#lists.get(digest ?? text);
+    const key = isLong ? this.#keyOfLong(text) : text;
+    const known = this.#lists.get(key);
     if (known !== undefined) {
       if (isLong) this.#latest = known;
       return known;
     }
     const list = parse(text);
     const weight = text.length + listWeight(list);
-    if (!this.#lists.makeRoom(weight)) return { text, list, digest };
+    if (!this.#lists.makeRoom(weight)) return { text, list, name: undefined };
     // V8 slices keep the parent string alive, which may be a whole row.
     const copy = Buffer.from(text).toString();
-    const made = { text: copy, list, digest };
-    this.#lists.add(digest ?? copy, made, weight);
+    const name = isLong ? { key, digest: digestOf(text) } : undefined;
+    const made = { text: copy, list, name };
+    this.#lists.add(isLong ? key : copy, made, weight);
     // A record's other list is read next, and often equals this one.
     if (isLong) this.#latest = made;
     return made;
@@ -85,32 +93,53 @@ export class ListMemory {
   known(id: TokenId): KnownLists | undefined {
     const remembered = this.#ids.get(id);
     if (remembered === undefined) return undefined;
-    const scopes = this.#ofDigest(remembered.scopes);
-    const requested = this.#ofDigest(remembered.requested);
+    const scopes = this.#named(remembered.scopes);
+    const requested = this.#named(remembered.requested);
     if (scopes === undefined && requested === undefined) return undefined;
-    const isWhole =
-      scopes?.digest === remembered.scopes && requested?.digest === remembered.requested;
+    const isWhole = scopes?.name === remembered.scopes && requested?.name === remembered.requested;
     return { scopes, requested, row: isWhole ? remembered.row : undefined };
   }
 
   remember(id: TokenId, { scopes, requested, row }: KnownLists): void {
-    const isRetained = [scopes, requested].some(
-      (list) => this.#ofDigest(list?.digest) !== undefined,
-    );
+    const isRetained = [scopes, requested].some((list) => this.#named(list?.name) !== undefined);
     this.forget(id);
     if (!isRetained) return;
     const weight = ID_BYTES + (row === undefined ? 0 : weightOf(row));
     if (!this.#ids.makeRoom(weight)) return;
-    this.#ids.add(id, { scopes: scopes?.digest, requested: requested?.digest, row }, weight);
+    this.#ids.add(id, { scopes: scopes?.name, requested: requested?.name, row }, weight);
   }
 
   forget(id: TokenId): void {
     this.#ids.remove(id);
   }
 
-  #ofDigest(digest: string | undefined): ListText | undefined {
-    return digest === undefined ? undefined : this.#lists.get(digest);
+  #named(name: ListName | undefined): ListText | undefined {
+    const list = name && this.#lists.get(name.key);
+    return list?.name === name ? list : undefined;
   }
+
+  /** A hash of some characters takes a fraction of the time of a digest, and nearly all lists differ in it. */
+  #keyOfLong(text: string): string {
+    const key = sampleOf(text);
+    const known = this.#lists.get(key);
+    return known === undefined || known.text === text ? key : digestOf(text);
+  }
+}
+
+const SAMPLED_EVERY = 64;
+const FACTOR = 0x9e3779b1;
+
+/** V8 hashes strings of more than 16 383 characters by their length, so in a map they all collide. */
+function sampleOf(text: string): string {
+  let sample = text.length;
+  for (let at = 0; at < text.length; at += SAMPLED_EVERY) {
+    sample = Math.imul(sample ^ text.charCodeAt(at), FACTOR);
+  }
+  return String(sample);
+}
+
+function digestOf(text: string): string {
+  return hash('sha256', text);
 }
 
 function weightOf({ cells }: KnownRow): number {
@@ -127,10 +156,14 @@ interface CacheEntry<Value> {
   isUsed: boolean;
 }
 
+/** Of this many new entries that do not fit, one may evict others. */
+const ADMITTED_OF = 16;
+
 /**
  * Remembers values up to a weight. A new entry evicts the oldest only if that was not used since its
  * last turn. Otherwise, entries in a loop that is slightly too large would each be evicted right before
- * their next use.
+ * their next use. If far more entries take turns than fit, most would be evicted before their next use.
+ * So most of them evict nothing; one that is used often soon gets in.
  */
 class BoundedMemory<Key, Value> {
   readonly #entries = new Map<Key, CacheEntry<Value>>();
@@ -138,6 +171,8 @@ class BoundedMemory<Key, Value> {
   /** From the oldest on. The iterator of a map is live: it also visits later additions. */
   #turns = this.#entries.entries();
   #weight = 0;
+  /** How many new entries did not fit since the last one that was admitted. */
+  #late = 0;
 
   constructor(maxWeight: number) {
     this.#maxWeight = maxWeight;
@@ -167,6 +202,10 @@ class BoundedMemory<Key, Value> {
   makeRoom(weight: number): boolean {
     // An entry that would evict most others is not worth it.
     if (weight > this.#maxWeight / 2) return false;
+    if (this.#weight + weight > this.#maxWeight) {
+      this.#late = (this.#late + 1) % ADMITTED_OF;
+      if (this.#late !== 0) return false;
+    }
     while (this.#weight + weight > this.#maxWeight) {
       const [key, entry] = this.#next();
       if (entry.isUsed) {

@@ -14,9 +14,9 @@ import type {
   TokenOrigin,
   TokenRecord,
 } from '../../token/record.ts';
-import { listBytes } from '../../token/size.ts';
+import { freezeMeasured } from '../../token/size.ts';
 import { limitsText, readLimits } from './limits.ts';
-import { type KnownLists, ListMemory, type ListText } from './list-memory.ts';
+import { type KnownLists, type KnownRow, ListMemory, type ListText } from './list-memory.ts';
 import { readWholeNumber } from './options.ts';
 import { originText, readOrigin } from './origin.ts';
 import { type Pending, pendingText, readPending } from './pending.ts';
@@ -117,7 +117,9 @@ export type KnownListsById = ReadonlyMap<string, KnownLists>;
  * have other scopes.
  */
 export function digestsOf(known: KnownListsById, list: 'scopes' | 'requested'): string[] {
-  return Array.from(known).flatMap(([id, { [list]: text }]) => (text ? id + text.digest : []));
+  return Array.from(known).flatMap(([id, { [list]: text }]) =>
+    text?.name ? id + text.name.digest : [],
+  );
 }
 
 /** Reads rows of a database as records. A malformed row is an error, never a record. */
@@ -167,11 +169,11 @@ export class RowReader {
       asked === null
         ? scopes
         : this.#readList(asked, 'requested', before?.requested, before?.requested ?? scopes);
-    if (known !== undefined || scopes.digest !== undefined || requested.digest !== undefined) {
+    if (known !== undefined || scopes.name !== undefined || requested.name !== undefined) {
       const lists = { scopes, requested };
       const isAsBefore =
-        scopes.digest === before?.scopes?.digest && requested.digest === before?.requested?.digest;
-      const row = state === undefined ? undefined : { state, cells: withoutLong(cells, lists) };
+        scopes.name === before?.scopes?.name && requested.name === before?.requested?.name;
+      const row = state === undefined ? undefined : rowOf(state, cells, lists);
       if (!isAsBefore || row !== undefined) this.#lists.remember(id, { ...lists, row });
     }
     return {
@@ -218,18 +220,23 @@ function isLongCell(cell: unknown): boolean {
   return (typeof cell === 'string' || Buffer.isBuffer(cell)) && cell.length >= LONG_LIST_BYTES;
 }
 
-function withoutLong(
+/** `undefined` if a long list is not remembered: the row would hold its text. */
+function rowOf(
+  state: string,
   cells: readonly unknown[],
   { scopes, requested }: { readonly scopes: ListText; readonly requested: ListText },
-): unknown[] {
+): KnownRow | undefined {
+  const isHeld = ({ text, name }: ListText) => name !== undefined || text.length < LONG_LIST_BYTES;
+  if (!isHeld(scopes) || !isHeld(requested)) return undefined;
   // Each read of a row must copy its bytes, and `bytes` copies only a Buffer.
   const retained = COLUMNS.map((_, index) => {
     const cell = cells[index];
     return cell instanceof Uint8Array ? Buffer.from(cell) : cell;
   });
-  if (scopes.digest !== undefined) retained[SCOPES] = undefined;
-  if (requested.digest !== undefined && requested !== scopes) retained[REQUESTED] = undefined;
-  return retained;
+  if (scopes.name !== undefined) retained[SCOPES] = undefined;
+  if (requested === scopes) retained[REQUESTED] = null;
+  else if (requested.name !== undefined) retained[REQUESTED] = undefined;
+  return { state, cells: retained };
 }
 
 const PARSERS = {
@@ -341,6 +348,6 @@ function corrupt(column: Column): TokenError {
 
 function parseList(cell: string, column: Column): readonly string[] {
   const list = json(cell, column);
-  if (!Array.isArray(list) || Number.isNaN(listBytes(Object.freeze(list)))) throw corrupt(column);
+  if (!Array.isArray(list) || Number.isNaN(freezeMeasured(list))) throw corrupt(column);
   return list;
 }

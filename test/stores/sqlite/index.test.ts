@@ -718,6 +718,27 @@ describe('scope lists in a SQLite store', () => {
     expect(first?.requested).not.toBe(first?.scopes);
   });
 
+  it('are cached one by one if they differ in a single character', async () => {
+    const store = opened(SqliteTokenStore.open(':memory:'));
+    const records = Array.from({ length: 20 }, (_, changed) =>
+      newRecord(`n${changed}`, {
+        scopes: Array.from(
+          { length: 200 },
+          (_, index) => `GET:shop.example/${index}/${index === changed * 7 ? 'a' : 'b'}`,
+        ).sort(),
+      }),
+    );
+    for (const record of records) await store.insert(record);
+    const read = async ({ id }: TokenRecord) => (await store.find([id]))[0]?.scopes;
+    const before = [];
+    for (const record of records) before.push(await read(record));
+
+    for (const [index, record] of records.entries()) {
+      expect(before[index]).toEqual(record.scopes);
+      expect(await read(record)).toBe(before[index]);
+    }
+  });
+
   const others = (count: number, length: number) =>
     Array.from({ length: count }, (_, index) =>
       newRecord(`n${index}`, {
