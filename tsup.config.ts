@@ -39,6 +39,26 @@ const versionAlone: Plugin = {
   },
 };
 
+/**
+ * The JSON Schemas of zod in a file of their own: only the OpenAPI document needs them. esbuild would put
+ * them with the rest of zod, because its indexes name them, and each program would load them.
+ */
+const jsonSchemaApart: Plugin = {
+  name: 'json-schema-apart',
+  setup({ onLoad, onResolve }) {
+    const core = join(import.meta.dirname, 'node_modules/zod/v4/core');
+    onResolve({ filter: /^zod\/v4\/core$/ }, () => ({
+      path: join(core, 'json-schema-processors.js'),
+    }));
+    onLoad(
+      { filter: /[\\/]zod[\\/]v4[\\/](?:mini[\\/]external|core[\\/]index)\.js$/ },
+      ({ path }) => ({
+        contents: readFileSync(path, 'utf8').replace(/^export .*json-schema.*$/gm, ''),
+      }),
+    );
+  },
+};
+
 /** Whose code is bundled, by the folder of the package. */
 const bundled = new Set<string>();
 
@@ -100,7 +120,7 @@ export default defineConfig({
   splitting: true,
   removeNodeProtocol: false,
   dts: { entry },
-  esbuildPlugins: [versionAlone, consolePage, notices],
+  esbuildPlugins: [versionAlone, consolePage, jsonSchemaApart, notices],
   // In a user's tree they would weigh more than they do: what is used of them is bundled.
   noExternal: ['zod', 'nanoid', 'date-fns'],
   // What people install beside it for a part of the command.

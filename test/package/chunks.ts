@@ -13,11 +13,11 @@ const built = (entry: string) => join(DIST, `${entry}.js`);
 
 /** What a program can import, with the memory store, which bundlers can drop as a whole. */
 const DOORS = [...ENTRIES, 'memory'];
-const WITHOUT_SERVICE = ['sqlite', 'postgres', 'mysql', 'redis', 'testing', 'memory'];
+const WITHOUT_SERVICE = ['openapi', 'sqlite', 'postgres', 'mysql', 'redis', 'testing', 'memory'];
 
 /**
- * A chunk for what stores need too, one for what `openapi` does, one for what `http` does, and one for what
- * only the service needs. zod is in the last two, and bundlers do not drop it.
+ * A chunk for what stores and `openapi` need too, one for what `http` does, and one for what only the service
+ * needs. zod is in the last two, and bundlers do not drop it. They are few: to open one takes almost a millisecond.
  */
 const chunkOf: GetManualChunk = (id, { getModuleInfo }) => {
   const reached = (from: string) => {
@@ -32,7 +32,6 @@ const chunkOf: GetManualChunk = (id, { getModuleInfo }) => {
   // Scopes are also for browsers, and have files of their own.
   if (DOORS.some((entry) => id === built(entry)) || !isOf('index') || isOf('scope')) return null;
   if (WITHOUT_SERVICE.some(isOf)) return 'base';
-  if (isOf('openapi')) return 'values';
   if (!reached(id).some(hasZod)) return 'keys';
   return isOf('http') ? 'inputs' : 'core';
 };

@@ -1,4 +1,5 @@
-import * as z from 'zod/mini';
+import type * as z from 'zod/mini';
+import { toJSONSchema } from 'zod/v4/core';
 import {
   MAX_HOST_LENGTH,
   MAX_LABEL_LENGTH,
@@ -243,7 +244,7 @@ const GRANT_FORM: Json = {
 
 /** A JSON Schema of what the schema takes. */
 export function toJsonSchema(schema: z.ZodMiniType): Json {
-  const { $schema: _, ...whole } = z.toJSONSchema(schema, {
+  const { $schema: _, ...whole } = toJSONSchema(schema, {
     io: 'input',
     unrepresentable: 'any',
     override: ({ jsonSchema }) => {
