@@ -621,6 +621,7 @@ function withAncestors({ presented, record, cached, proof }: Claim, ancestors: A
 
 /** The token and its ancestors, without those whose uses are not counted. */
 function countedOf({ record, ancestors }: Claim): readonly TokenRecord[] {
+  if (ancestors.length === 0) return isCounted(record) ? [record] : NO_RECORDS;
   if (!isLimited(record) && !ancestors.some(isLimited)) return NO_RECORDS;
   return [record, ...ancestors].filter(isLimited);
 }

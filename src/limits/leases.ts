@@ -76,14 +76,13 @@ export class Leases {
    * has no use left, and `undefined` if the store has to be asked first: call {@link spendLater} then.
    */
   spend(records: readonly TokenRecord[], now: number): true | LimitHit | undefined {
-    for (const record of records) {
-      const { total, rate } = this.#limited(record, now);
+    const tokens = records.map((record) => this.#limited(record, now));
+    for (const { total, rate } of tokens) {
       // The verification began in an earlier window, or the clock was set back.
       if (rate !== undefined && rate.window !== windowOf(now, rate.seconds)) return undefined;
       if (isSpent(total) || isSpent(rate)) return this.#hitOf(records, now);
     }
-    for (const { id } of records) {
-      const { total, rate } = this.#tokens.get(id) as LimitedToken;
+    for (const { total, rate } of tokens) {
       if (total !== undefined) this.#spendOne(total, now);
       if (rate !== undefined) this.#spendOne(rate, now);
     }
