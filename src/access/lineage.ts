@@ -156,7 +156,7 @@ export class Lineages {
     return record;
   }
 
-  /** Whether an ancestor bounds neither the scopes nor the expiry, as far as that is known at once. */
+  /** Whether an ancestor bounds neither the scopes nor the expiry, as far as that is known without computing an intersection. */
   #isKnownWithin(record: TokenRecord, ancestor: TokenRecord | undefined): boolean {
     const { scopes, expiresAt } = record;
     if (ancestor === undefined || ancestor.expiresAt.getTime() < expiresAt.getTime()) return false;
