@@ -45,7 +45,7 @@ function expansionBy(
 }
 
 /**
- * Expands scopes with the catalog of an account, at once if there is none. Yields to the event loop before
+ * Expands scopes with the catalog of an account, immediately if there is none. Yields to the event loop before
  * and after a long list.
  */
 export function expandFor(
