@@ -84,8 +84,8 @@ export class EntryRoutes implements Routes {
     const isRivaled = this.#isRivaled.get(by.toString());
     if (isRivaled === false) return true;
     // All candidates have the path of a plain request, and a scope without `{}` covers it in each.
-    if (!hasTrailingSlash(path) && !by.path.includes('{') && this.#isPlain(request, path))
-      return true;
+    const isSame = this.#folded.originals === undefined && !hasTrailingSlash(path);
+    if (isSame && !by.path.includes('{') && this.#isPlain(request, path)) return true;
     return isRivaled === undefined && this.#isUnrivaledEntry(by);
   }
 
@@ -111,10 +111,9 @@ export class EntryRoutes implements Routes {
     return entry.path === '$' || (this.#slashed.size > 0 && this.#slashed.has(entry.toString()));
   }
 
-  /** Whether all routers compare the segments of a request with literals in the same way. */
+  /** Whether all routers compare the segments of a request with literals in lower case in the same way. */
   #isPlain({ method }: ReadRequest, { text, start, end, written }: RequestPath): boolean {
-    if (this.#folded.originals !== undefined || written !== undefined || method === 'HEAD')
-      return false;
+    if (written !== undefined || method === 'HEAD') return false;
     for (let i = start; i < end; i++) {
       const unit = text.charCodeAt(i);
       if (unit >= 0x41 && unit <= 0x5a) return false;
@@ -148,13 +147,29 @@ export class EntryRoutes implements Routes {
     return found.length === 1 ? (originals?.get(folded.toString()) ?? found) : found;
   }
 
-  /** Whether another entry overlaps an entry, and neither is the more specific one. */
+  /**
+   * Whether another entry overlaps an entry, and neither is the more specific one for all routers. For those
+   * that respect case, no entry with an upper-case letter is the less specific one.
+   */
   #isCrossing(entry: Scope): boolean {
     return getOrMake(this.#isCrossed, entry, () => {
+      if (this.#isNearUpperCase(entry)) return true;
       const found = this.#folded.index.find('crossing', patternsOf(entry), MAX_MATCHES);
       const isCrossing = ({ path }: Scope) => !pathCovers(path, entry.path);
       return found.length === MAX_MATCHES || found.some(isCrossing);
     });
+  }
+
+  /** Whether an entry has an upper-case letter, or overlaps one that does. */
+  #isNearUpperCase(entry: Scope): boolean {
+    const { index, originals } = this.#folded;
+    if (originals === undefined) return false;
+    const found = index.find('overlapping', patternsOf(entry), MAX_MATCHES);
+    const isOnlyLower = (one: Scope) => {
+      const written = originals.get(one.toString());
+      return written?.length === 1 && written[0] === one;
+    };
+    return found.length === MAX_MATCHES || !found.every(isOnlyLower);
   }
 }
 
