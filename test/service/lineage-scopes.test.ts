@@ -83,4 +83,22 @@ describe('a derived token', () => {
     });
     await fc.assert(law, runs(0.2));
   });
+
+  it.each([
+    ['read from the store', 0],
+    ['served from the cache', 60_000],
+  ])('is shown with the expiry of an ancestor that ends earlier, %s', async (_, maxStaleMs) => {
+    const options = { store: new MemoryTokenStore(), keys: [K1], prefix: 'acme' };
+    const tokens = new TokenService({ ...options, cache: { maxStaleMs } });
+    const need = { scope: 'GET:shop.example/a' };
+    const scopes = [need.scope];
+    const parent = await tokens.issue({ account: 'acme', scopes });
+    const child = await tokens.derive(parent.value, { scopes });
+    const expiryOf = async () => (await tokens.verify(child.value, need)).token?.expiresAt;
+    expect(await expiryOf()).toEqual(child.expiresAt);
+    const { expiresAt } = await tokens.modify('acme', parent.id, { scopes, expiresIn: 3600 });
+
+    expect(expiresAt.getTime()).toBeLessThan(child.expiresAt.getTime());
+    expect([await expiryOf(), await expiryOf()]).toEqual([expiresAt, expiresAt]);
+  });
 });
