@@ -582,7 +582,7 @@ export function isRecord(record: unknown, id: TokenId): record is TokenRecord {
 
 /** Whether a record that is an elevation has the version of each ancestor. */
 function hasAllVersions({ origin, ancestors }: TokenRecord): boolean {
-  return origin?.elevated === undefined || origin.elevated.length === ancestors?.length;
+  return origin?.elevated === undefined || origin.elevated.length === (ancestors?.length ?? 0);
 }
 
 /**
