@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import type { Pool } from 'pg';
 import type { IssuedToken, TokenService } from '../../src/index.ts';
 import type { Column } from '../../src/stores/shared/rows.ts';
-import type { Run } from './measure.ts';
+import { anyOf, type Run, wholeApi } from './measure.ts';
 
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 export const TOKEN_SCOPES = METHODS.map((method) => `${method}:shop.example/orders`);
@@ -101,4 +101,34 @@ export function verifying(
   return async () => {
     if (!(await tokens.verify(next().value, { scope })).ok) throw new Error('refused');
   };
+}
+
+/** Tokens with lists that take turns, so many of each. */
+export const LISTED = 1000;
+
+/** The scopes of each token, by its number. */
+export const LISTS: Readonly<Record<string, (copy: number) => string[]>> = {
+  '5 scopes': () => wholeApi().slice(0, 5),
+  '1 189 scopes, all lists equal': () => wholeApi(),
+  '1 189 scopes, all lists different': wholeApi,
+};
+
+/** Verifies tokens with such lists. What was never read is not what is measured. */
+export async function verifyingLists(
+  tokens: TokenService,
+  scopesOf: (copy: number) => string[],
+): Promise<Run> {
+  const questions: { value: string; scope: string }[] = [];
+  for (let copy = 0; copy < LISTED; copy++) {
+    const scopes = scopesOf(copy);
+    const { value } = await tokens.issue({ account: 'verify', scopes });
+    questions.push({ value, scope: scopes[3] as string });
+  }
+  const next = anyOf(questions);
+  const verify = async () => {
+    const { value, scope } = next();
+    if (!(await tokens.verify(value, { scope })).ok) throw new Error('refused');
+  };
+  for (let i = 0; i < 3 * LISTED; i++) await verify();
+  return verify;
 }

@@ -10,7 +10,16 @@ import { COLUMNS, toValues } from '../../src/stores/shared/rows.ts';
 import type { TokenId, TokenRecord } from '../../src/token/record.ts';
 import { generateKey } from '../../src/values/keys.ts';
 import { startServer } from '../servers.ts';
-import { fillPostgres, issueMany, NEED, TOKEN_SCOPES, verifying } from './filling.ts';
+import {
+  fillPostgres,
+  issueMany,
+  LISTED,
+  LISTS,
+  NEED,
+  TOKEN_SCOPES,
+  verifying,
+  verifyingLists,
+} from './filling.ts';
 import { goal, printGoals } from './goals.ts';
 import {
   anyOf,
@@ -21,7 +30,6 @@ import {
   median,
   type Run,
   ratioText,
-  wholeApi,
 } from './measure.ts';
 import { machine, putInto, table, timeText, today } from './page.ts';
 import { askedParts, isWriting, needs } from './start.ts';
@@ -85,31 +93,12 @@ async function reads(): Promise<void> {
 }
 
 async function lists(): Promise<void> {
-  await compareCosts(`A verify, ${ISSUED} tokens taking turns`, {
-    '5 scopes': await verifyLong('few', () => wholeApi().slice(0, 5)),
-    '1 189 scopes, all lists equal': await verifyLong('equal', () => wholeApi()),
-    '1 189 scopes, all lists different': await verifyLong('different', wholeApi),
-  });
-}
-
-/** Verifies tokens with such lists, in a table of their own. */
-async function verifyLong(name: string, scopesOf: (copy: number) => string[]): Promise<Run> {
-  const { service } = await tablesOf(name, 0);
-  const tokens = service();
-  const questions: { value: string; scope: string }[] = [];
-  for (let copy = 0; copy < ISSUED; copy++) {
-    const scopes = scopesOf(copy);
-    const { value } = await tokens.issue({ account: 'verify', scopes });
-    questions.push({ value, scope: scopes[3] as string });
+  const runs: Record<string, Run> = {};
+  for (const [at, [name, scopesOf]] of Object.entries(LISTS).entries()) {
+    const { service } = await tablesOf(`lists_${at}`, 0);
+    runs[name] = await verifyingLists(service(), scopesOf);
   }
-  const next = anyOf(questions);
-  const verify = async () => {
-    const { value, scope } = next();
-    if (!(await tokens.verify(value, { scope })).ok) throw new Error('refused');
-  };
-  // What was never read is not what is measured.
-  for (let i = 0; i < ISSUED; i++) await verify();
-  return verify;
+  await compareCosts(`A verify, ${LISTED} tokens taking turns`, runs);
 }
 
 async function writes(): Promise<void> {

@@ -8,14 +8,22 @@ import { DatabaseSync } from 'node:sqlite';
 import { generateKey, TokenService } from '../../src/index.ts';
 import { SqliteTokenStore } from '../../src/stores/sqlite/index.ts';
 import { newId } from '../../src/values/value.ts';
-import { fillSqlite, issueMany, NEED, TOKEN_SCOPES, verifying } from './filling.ts';
+import {
+  fillSqlite,
+  issueMany,
+  LISTED,
+  LISTS,
+  NEED,
+  TOKEN_SCOPES,
+  verifying,
+  verifyingLists,
+} from './filling.ts';
 import { goal, printGoals } from './goals.ts';
-import { anyOf, compare, type Run, timedAll, wholeApi } from './measure.ts';
+import { anyOf, compare, type Run, timedAll } from './measure.ts';
 import { machine } from './page.ts';
 import { needs } from './start.ts';
 
 const PACE = { rounds: 21, roundMs: 30, warmMs: 300 };
-const ISSUED = 1000;
 
 needs({ minutes: 1, gigabytes: 1 });
 const folder = await mkdtemp(join(tmpdir(), 'tokenwright-bench-'));
@@ -68,33 +76,15 @@ async function operations(): Promise<void> {
 }
 
 async function longLists(): Promise<void> {
-  const lists: Readonly<Record<string, (copy: number) => string[]>> = {
-    '5 scopes': () => wholeApi().slice(0, 5),
-    '1 189 scopes, all lists equal': () => wholeApi(),
-    '1 189 scopes, all lists different': wholeApi,
-  };
   const runs: Record<string, Run> = {};
   const services: TokenService[] = [];
-  for (const [name, scopesOf] of Object.entries(lists)) {
+  for (const [name, scopesOf] of Object.entries(LISTS)) {
     const tokens = serviceOn(`lists-${services.length}.db`);
     services.push(tokens);
-    const questions: { value: string; scope: string }[] = [];
-    for (let copy = 0; copy < ISSUED; copy++) {
-      const scopes = scopesOf(copy);
-      const { value } = await tokens.issue({ account: 'acme', scopes });
-      questions.push({ value, scope: scopes[3] as string });
-    }
-    const next = anyOf(questions);
-    const run = async () => {
-      const { value, scope } = next();
-      if (!(await tokens.verify(value, { scope })).ok) throw new Error('refused');
-    };
-    // What was never read is not what is measured.
-    for (let i = 0; i < 3 * ISSUED; i++) await run();
-    runs[name] = run;
+    runs[name] = await verifyingLists(tokens, scopesOf);
   }
   const [few, , different] = await compare(
-    `A verify without a cache, ${ISSUED} tokens taking turns`,
+    `A verify without a cache, ${LISTED} tokens taking turns`,
     timedAll(runs),
     PACE,
   );
