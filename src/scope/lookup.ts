@@ -11,6 +11,7 @@ const FACTOR = /* @__PURE__ */ randomBits() | 1;
 /** The hash of `{}`, and the difference between a closed path and an open one. */
 const TEMPLATE = /* @__PURE__ */ randomBits();
 const CLOSED = /* @__PURE__ */ randomBits();
+const ALL_BITS = -1;
 /** 2^32 divided by the golden ratio: spreads values that are close (Knuth, TAOCP 6.4). */
 const SPREAD = 0x9e3779b1;
 
@@ -22,6 +23,8 @@ const lengths = /* @__PURE__ */ new Int32Array(33);
 const changes = /* @__PURE__ */ new Int32Array(32);
 /** The segments of the path that are `{}`, as bits. */
 let pathTemplates = 0;
+/** One bit for the first segment of the path, by its hash. */
+let firstSegment = 0;
 /** The groups that can cover the domain and the method, the narrowest first. */
 const groups: number[] = [];
 
@@ -33,6 +36,8 @@ interface Shape {
   readonly templates: number;
   /** Lower for more specific ones: first the depth, then the end, then the first literal. */
   readonly rank: number;
+  /** The bits of the first segments of its scopes; all bits where that is `{}`, or there is none. */
+  firstSegments: number;
 }
 
 /** The groups of one domain pattern, by method. */
@@ -108,6 +113,7 @@ export class ScopeLookup {
     }
     for (let i = 0; i < shapes.length; i++) {
       const shape = shapes[i] as Shape;
+      if ((shape.firstSegments & firstSegment) === 0) continue;
       if ((shape.templates & barred) !== 0 || (shape.isClosed && !path.isClosed)) continue;
       const hash = hashAs(shape);
       for (let group = 0; group < groupCount; group++) {
@@ -128,6 +134,7 @@ export class ScopeLookup {
     }
     const found: Scope[] = [];
     for (const shape of shapes) {
+      if ((shape.firstSegments & firstSegment) === 0) continue;
       if (shape.isClosed && !path.isClosed) continue;
       const hash = hashAs(shape);
       for (let group = 0; group < groupCount; group++) {
@@ -167,6 +174,7 @@ export class ScopeLookup {
     sums[0] = sum;
     lengths[0] = 0;
     pathTemplates = 0;
+    firstSegment = ALL_BITS;
     for (let at = start; at < end; at++) {
       if (depth === maxDepth) return maxDepth + 1;
       const isTemplate = text.charCodeAt(at) === OPENING_BRACE;
@@ -176,6 +184,7 @@ export class ScopeLookup {
         if (unit === SLASH) break;
         hash = Math.imul(hash ^ unit, FACTOR);
       }
+      if (depth === 0) firstSegment = 1 << (hash >>> 27);
       // One factor for each position, so that the order of the segments counts.
       const factor = FACTOR + 2 * depth;
       const template = Math.imul(TEMPLATE, factor);
@@ -250,7 +259,11 @@ export class ScopeLookup {
     const { isClosed } = path;
     const templates = pathTemplates;
     const rank = (templates >>> 0) - 2 ** 32 * (2 * depth + (isClosed ? 1 : 0));
-    return getOrMake(this.#shapes, rank, () => ({ depth, isClosed, templates, rank }));
+    const shape = getOrMake(this.#shapes, rank, () => {
+      return { depth, isClosed, templates, rank, firstSegments: 0 };
+    });
+    shape.firstSegments |= templates < 0 ? ALL_BITS : firstSegment;
+    return shape;
   }
 }
 

@@ -96,8 +96,10 @@ export class EntryRoutes implements Routes {
       const entry = this.#folded.lookup.find(method, domain, path);
       const isSlashed = hasTrailingSlash(path);
       if (entry === undefined && !isSlashed) return [{ path, named: 0 }];
-      if (entry !== undefined && (!isSlashed || this.#isSlashed(entry)) && !this.#isCrossing(entry))
-        return [{ path, named: segmentBits(entry.path, false) }];
+      if (entry !== undefined && (!isSlashed || this.#isSlashed(entry))) {
+        const isClear = !this.#isCrossing(entry) || this.#isAlone(entry, request, path);
+        if (isClear) return [{ path, named: segmentBits(entry.path, false) }];
+      }
     }
     return candidatesAmong(
       path,
@@ -160,16 +162,24 @@ export class EntryRoutes implements Routes {
     });
   }
 
+  /** Whether no other entry covers a plain path of a request, however the letters of entries are read. */
+  #isAlone(entry: Scope, { method, domain }: ReadRequest, path: RequestPath): boolean {
+    if (!this.#isLower(entry)) return false;
+    return this.#folded.lookup.findAll(method, domain, path, 2).length === 1;
+  }
+
   /** Whether an entry has an upper-case letter, or overlaps one that does. */
   #isNearUpperCase(entry: Scope): boolean {
-    const { index, originals } = this.#folded;
-    if (originals === undefined) return false;
-    const found = index.find('overlapping', patternsOf(entry), MAX_MATCHES);
-    const isOnlyLower = (one: Scope) => {
-      const written = originals.get(one.toString());
-      return written?.length === 1 && written[0] === one;
-    };
-    return found.length === MAX_MATCHES || !found.every(isOnlyLower);
+    const found = this.#folded.index.find('overlapping', patternsOf(entry), MAX_MATCHES);
+    return found.length === MAX_MATCHES || !found.every((one) => this.#isLower(one));
+  }
+
+  /** Whether a folded entry stands for itself alone. */
+  #isLower(folded: Scope): boolean {
+    const { originals } = this.#folded;
+    if (originals === undefined) return true;
+    const written = originals.get(folded.toString());
+    return written?.length === 1 && written[0] === folded;
   }
 }
 
