@@ -1,7 +1,10 @@
 // What a check of a Bearer token costs a server, as ratios in one run: `npm run bench:http`, with wrk (a client
 // in JavaScript takes longer than a bare server; that server then sleeps at times, and a guarded one does
 // not). Each server is a process of its own, whose CPU for each request is measured under load; 1 000
-// tokens with ten scopes take turns. Then the token service itself is kept busy for a minute, by a mix of
+// tokens with ten scopes take turns. It is started anew for each round, with no other beside it, on the same
+// CPU as the client: how a server is compiled, and whether it has to wake another CPU for each answer, depends
+// on chance, and takes as long as a check.
+// Then the token service itself is kept busy for a minute, by a mix of
 // calls and by issues alone, beside a bare server. At last it derives tokens in two ways, by its own call and
 // by the exchange of OAuth. Some parts by name: `npm run bench:http -- Hono sustained`.
 import { type ChildProcess, execFile, fork } from 'node:child_process';
@@ -11,21 +14,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { atLeast, atMost, byName, goal, printGoals } from './goals.ts';
-import {
-  type Measured,
-  median,
-  rangeOf,
-  ratios,
-  ratioText,
-  roundsOf,
-  takeTurns,
-} from './measure.ts';
+import { type Measured, rangeOf, ratios, ratioText, roundsOf, takeTurns } from './measure.ts';
 import { digits, machine, printTable, type Rows, timeText } from './page.ts';
 import { askedParts, needs } from './start.ts';
 
-const ROUNDS = 15;
+const ROUNDS = 7;
 const WARM_SECONDS = 3;
-const ROUND_SECONDS = 1;
+const ROUND_SECONDS = 2;
+/** Where server and client work when it is the CPU that counts. */
+const CPU = '0';
 const CONNECTIONS = 32;
 const SUSTAINED_CONNECTIONS = 64;
 const SLICE_SECONDS = 10;
@@ -112,52 +109,61 @@ async function usageOf({ child }: Candidate): Promise<{ cpu: number; heap: numbe
   return usage;
 }
 
-async function wrk(candidate: Candidate, connections: number, seconds: number): Promise<Load> {
+/** `on` is the CPU, if it has to be a certain one. */
+async function wrk(
+  candidate: Candidate,
+  connections: number,
+  seconds: number,
+  on?: string,
+): Promise<Load> {
   const { lua, port, guard } = candidate;
   // An answer that is late on a busy machine is slow, and not refused.
   const parameters = ['-t1', '--timeout', '10s', `-c${connections}`, `-d${seconds}`, '-s', lua];
-  const { stdout } = await promisify(execFile)('wrk', [...parameters, `http://127.0.0.1:${port}`]);
+  const command = [...(on === undefined ? [] : ['taskset', '-c', on]), 'wrk', ...parameters];
+  const [program = '', ...rest] = [...command, `http://127.0.0.1:${port}`];
+  const { stdout } = await promisify(execFile)(program, rest);
   const load: Load = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
   if (load.refused === 0 && load.requests > 0) return load;
   throw new Error(`${guard}: ${load.refused} of ${load.requests} were refused`);
 }
 
-/** Microseconds of the server's CPU for each request, and requests a second. */
-interface Work {
-  readonly cpu: number;
-  readonly rate: number;
-}
-
-async function load(candidate: Candidate, seconds: number): Promise<Work> {
+/** Microseconds of CPU that a server takes for each request. */
+async function cpuOf(starting: Promise<Candidate>): Promise<number> {
+  const candidate = await starting;
+  const { child } = candidate;
+  await promisify(execFile)('taskset', ['-acp', CPU, String(child.pid)]);
+  await wrk(candidate, CONNECTIONS, WARM_SECONDS, CPU);
   const { cpu: before } = await usageOf(candidate);
-  const { requests, us } = await wrk(candidate, CONNECTIONS, seconds);
+  const { requests } = await wrk(candidate, CONNECTIONS, ROUND_SECONDS, CPU);
   const { cpu: after } = await usageOf(candidate);
-  return { cpu: (after - before) / requests, rate: (requests / us) * 1e6 };
+  child.disconnect();
+  await once(child, 'exit');
+  return (after - before) / requests;
 }
 
 /** Prints what each request costs, and how that is to the first. Returns the CPU. */
-async function compare(title: string, candidates: readonly Candidate[]): Promise<Measured[]> {
-  for (const candidate of candidates) await load(candidate, WARM_SECONDS);
-  const turns = candidates.map((one) => [one.guard, () => load(one, ROUND_SECONDS)] as const);
-  const measured = await takeTurns(ROUNDS, Object.fromEntries(turns));
-  for (const { child } of candidates) child.disconnect();
-  const all = measured.map(({ name, figures }) => {
-    return { name, figures: figures.map(({ cpu }) => cpu), rate: figures.map(({ rate }) => rate) };
-  });
-  const rows = all.map(({ name, figures, rate }) => {
+async function compare(
+  title: string,
+  candidates: Readonly<Record<string, () => Promise<Candidate>>>,
+): Promise<Measured[]> {
+  const turns = Object.entries(candidates).map(
+    ([name, starting]) => [name, () => cpuOf(starting())] as const,
+  );
+  const all = await takeTurns(ROUNDS, Object.fromEntries(turns));
+  const rows = all.map(({ name, figures }) => {
     const { low, median: middle, high } = rangeOf(figures);
     const range = `${timeText(low)} – ${timeText(high)}`;
-    const ratio = ratioText(figures, all[0]?.figures);
-    return [name, timeText(middle), range, ratio, median(rate).toFixed(0)];
+    return [name, timeText(middle), range, ratioText(figures, all[0]?.figures)];
   });
-  printTable(title, [['', 'CPU a request', '10th to 90th', 'ratio', 'requests/s'], ...rows]);
+  printTable(title, [['', 'CPU a request', '10th to 90th', 'ratio'], ...rows]);
   return all;
 }
 
 async function guards(framework: Framework): Promise<void> {
-  const candidates: Candidate[] = [];
-  for (const guard of GUARDS) candidates.push(await start(framework, guard, checked));
-  const all = await compare(framework, candidates);
+  const candidates = GUARDS.map(
+    (guard) => [guard, () => start(framework, guard, checked)] as const,
+  );
+  const all = await compare(framework, Object.fromEntries(candidates));
   const byHand = byName(all, 'by hand');
   for (const [guard, most] of Object.entries(OVER_BY_HAND[framework])) {
     goal(
@@ -268,12 +274,13 @@ const DERIVING: Readonly<Record<string, (value: string) => string>> = {
 };
 
 async function deriving(): Promise<void> {
-  const candidates: Candidate[] = [];
-  for (const [name, make] of Object.entries(DERIVING)) {
-    const candidate = await start('service', 'derive', (values) => values.map(make));
-    candidates.push({ ...candidate, guard: name });
-  }
-  const all = await compare('The token service on SQLite, a token from a token', candidates);
+  const candidates = Object.entries(DERIVING).map(([name, make]) => {
+    return [name, () => start('service', 'derive', (values) => values.map(make))] as const;
+  });
+  const all = await compare(
+    'The token service on SQLite, a token from a token',
+    Object.fromEntries(candidates),
+  );
   goal('CPU of an exchange to a derivation', 1.2, byName(all, 'exchange'), byName(all, 'derive'));
 }
 
@@ -287,7 +294,7 @@ const PARTS = {
   deriving,
 };
 const parts = askedParts(Object.keys(PARTS) as (keyof typeof PARTS)[]);
-needs({ minutes: 3 * parts.length, gigabytes: 1, programs: ['wrk'] });
+needs({ minutes: 7 * parts.length, gigabytes: 1, programs: ['wrk', 'taskset'] });
 for (const part of parts) await PARTS[part]();
 printGoals();
 console.log(`\n${machine()}; ${roundsOf(ROUNDS)} rounds`);

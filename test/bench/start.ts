@@ -13,6 +13,7 @@ const PROGRAMS = {
   MariaDB: { get: 'apt-get install mariadb-server', isThere: () => isInstalled('mariadb') },
   Redis: { get: 'apt-get install redis-server', isThere: () => isInstalled('redis') },
   wrk: { get: 'apt-get install wrk', isThere: () => onPath('wrk') },
+  taskset: { get: 'apt-get install util-linux', isThere: () => onPath('taskset') },
   dist: { get: 'npm run build', isThere: () => existsSync(join(ROOT, 'dist/index.js')) },
 } as const;
 
