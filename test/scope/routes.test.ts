@@ -36,6 +36,7 @@ const CATALOG = ScopeCatalog.from([
   ...['orders$', 'orders/{}$', 'orders/export$', 'orders/{}/items$'].map((path) => at(path)),
   ...['l/{}$', 'l/@me$', 'only/@me$', 'm/{}$', 'm/key$', 'w', 'w/top$'].map((path) => at(path)),
   ...['p/b/{}$', 'p/{}/c$', '{}/{}$', 'Teams/{}$', 'c/{}$', 'c/Search$'].map((path) => at(path)),
+  ...['r/b/{}$', 'r/{}/c$', 'r/{}/{}$', 'z/a$', 'z/z$', 'z/{}$'].map((path) => at(path)),
 ]);
 
 describe('a request that several entries may serve', () => {
@@ -90,6 +91,15 @@ describe('a request that several entries may serve', () => {
     ['/p/a/c', 'p/{}/c$', true],
     ['/p/%62/c', 'p/b/{}$', SPLIT],
     ['/P/b/d', 'p/b/{}$', SPLIT],
+    ['/r/b/c', 'r/b/{}$', SPLIT],
+    ['/r/b/c', 'r/b/{}$ r/{}/c$', true],
+    ['/r/b/d', 'r/b/{}$', true],
+    ['/r/a/d', 'r/{}/{}$', true],
+    ['/z/A', 'z/{}$', SPLIT],
+    ['/z/Z', 'z/{}$', SPLIT],
+    ['/z/M', 'z/{}$', true],
+    ['/x/y/z', '{}/y', true],
+    ['/x/y/z', '{}/z', NONE],
   ])('GET %s with %s: %s', (target, held, expected) => {
     const scopes = held.split(' ').map((path) => at(path));
 
@@ -113,6 +123,28 @@ describe('a request that several entries may serve', () => {
     expect(answer(CATALOG, [at(path, method)], request(target, 'HEAD'))).toBe(expected);
   });
 
+  it('reads HEAD with an entry of its own like those of GET', () => {
+    const catalog = ScopeCatalog.from([at('orders/{}$', 'HEAD'), at('orders/export$')]);
+    const held = [at('orders/{}$', 'HEAD')];
+
+    expect(answer(catalog, held, request('/orders/export', 'HEAD'))).toBe(NONE);
+    expect(answer(catalog, held, request('/orders/7', 'HEAD'))).toBe(true);
+  });
+
+  it('reads no other method with the entries of GET', () => {
+    const catalog = ScopeCatalog.from([at('orders/{}$', 'POST'), at('orders/export$')]);
+    const held = [at('orders/{}$', 'POST')];
+
+    expect(answer(catalog, held, request('/orders/EXPORT', 'POST'))).toBe(true);
+  });
+
+  it('is served by the only entry, decoded, but not by one in another case', () => {
+    const catalog = ScopeCatalog.from([at('only/@me$'), at('only/x$')]);
+
+    expect(answer(catalog, [at('only/@me$')], request('/only/%40me'))).toBe(true);
+    expect(answer(catalog, [at('only/@me$')], request('/only/@ME'))).toBe(SPLIT);
+  });
+
   it('demands both if entries differ only in case', () => {
     const catalog = ScopeCatalog.from([at('me$'), at('ME$')]);
 
@@ -133,6 +165,9 @@ describe('a request that several entries may serve', () => {
     expect(answer(ScopeCatalog.from(few), few.slice(1), request(target))).toBe(SPLIT);
     expect(answer(ScopeCatalog.from(entries), entries, request(target))).toBe(NONE);
     expect(answer(ScopeCatalog.from(entries), [at('*')], request(target))).toBe(true);
+    const loud = request(target.replace('a', 'A'));
+    expect(answer(ScopeCatalog.from(entries), [at('*')], loud)).toBe(true);
+    expect(answer(ScopeCatalog.from(entries), [at('$')], loud)).toBe(NONE);
   });
 });
 
@@ -146,10 +181,19 @@ describe('an entry that the service writes with a slash at the end', () => {
     ['/orders/', 'orders/{}$', NONE],
     ['/orders/7/', 'orders/{}$', true],
     ['/ORDERS/', 'orders$', SPLIT],
+    ['/%6frders/', 'orders$', true],
     ['/bills/', 'bills$', SPLIT],
     ['/bills', 'bills$', true],
   ])('GET %s with %s: %s', (target, held, expected) => {
     expect(answer(catalog, [at(held)], request(target))).toBe(expected);
+  });
+
+  it('has to be each of those that may serve a request', () => {
+    const crossing = [at('p/b/{}$'), at('p/{}/c$')];
+    const below = ScopeCatalog.from([...crossing, at('p/b/c/{}$')], { withSlash: [at('p/b/{}$')] });
+
+    expect(answer(below, crossing, request('/p/b/c/'))).toBe(SPLIT);
+    expect(answer(below, crossing, request('/p/b/c'))).toBe(true);
   });
 
   it('is remembered, and can be carried into another catalog', () => {
