@@ -117,6 +117,16 @@ describe('events', () => {
     ]);
   });
 
+  it('report an introspected value only if it is malformed', async () => {
+    const { tokens, emittedBy, at } = setUpEvents();
+    const foreign = await setUp().tokens.issue({ account, scopes: [SCOPE] });
+
+    expect(await emittedBy(() => tokens.introspect(foreign.value))).toEqual([]);
+    expect(await emittedBy(() => tokens.introspect('nonsense'))).toStrictEqual([
+      { type: 'refused', reason: 'malformed', detail: 'other_form', at },
+    ]);
+  });
+
   it('report each refusal with what is known about the token', async () => {
     const { tokens, issue, emittedBy, clock, at } = setUpEvents();
     const [live, revoked] = [await issue(), await issue()];

@@ -75,6 +75,7 @@ describe('POST /introspect', () => {
       actorToken: agent.value,
       purpose: 'last',
     });
+    const below = await tokens.derive(last.value, { scopes, actorToken: bot.value });
     const claimsOf = async (token: string) => {
       const { purpose, act } = (await ask({ token })).body;
       return { purpose, act };
@@ -85,11 +86,10 @@ describe('POST /introspect', () => {
     expect(await claimsOf(first.value)).toEqual({ act: byBot });
     expect(await claimsOf(middle.value)).toEqual({ purpose: 'middle', act: byBot });
     store.takeCalls();
-    expect(await claimsOf(last.value)).toEqual({
-      purpose: 'last',
-      act: { sub: 'agent', token: agent.id, act: byBot },
-    });
+    const byAgent = { sub: 'agent', token: agent.id, act: byBot };
+    expect(await claimsOf(last.value)).toEqual({ purpose: 'last', act: byAgent });
     expect(store.takeCalls()).toEqual(['find', 'find']);
+    expect(await claimsOf(below.value)).toEqual({ act: { ...byBot, act: byAgent } });
   });
 
   it('never shows a token value, even when the service reveals values', async () => {

@@ -40,6 +40,21 @@ function itemOf(value = ''): Readonly<Record<string, string | number>> {
   return { name, ...Object.fromEntries(members.map(([key, number]) => [key, Number(number)])) };
 }
 
+describe('bearerGuard with a token whose uses are limited', () => {
+  it('takes one use of a request that several guards see, and refuses it in each', async () => {
+    const { guard, value } = await setUp({ uses: 2 });
+    const twice = async () => {
+      const headers = { authorization: `Bearer ${value}` };
+      const request = { method: 'GET', url: '/orders', headers };
+      return [(await guard(request)).ok, (await guard(request)).ok];
+    };
+
+    expect(await twice()).toEqual([true, true]);
+    expect(await twice()).toEqual([true, true]);
+    expect(await twice()).toEqual([false, false]);
+  });
+});
+
 describe('bearerGuard with a token that is limited to addresses', () => {
   const limits = { addresses: ['192.0.2.0/24'] };
 

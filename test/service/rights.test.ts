@@ -72,6 +72,13 @@ describe('a right that an account has lost', () => {
     expect(error.message).toContain('removeScopes');
   });
 
+  it('is named with one that would be granted in part only', async () => {
+    const { patch, at } = await shrunk([`${TAKEN}/users$`]);
+    const error = await refusalOf(patch({ expiresAt: at(2000) }));
+
+    expect(error.details).toEqual({ scopes: [TAKEN, KEPT] });
+  });
+
   it('is named with the other lost rights as far as there is room; the rest are counted', async () => {
     const many = Array.from({ length: 4000 }, (_, i) => `GET:d.example/${'x'.repeat(80)}/${i}`);
     let catalog = ScopeCatalog.from([KEPT, ...many]);
