@@ -41,16 +41,18 @@ function itemOf(value = ''): Readonly<Record<string, string | number>> {
 }
 
 describe('bearerGuard with a token whose uses are limited', () => {
-  it('takes one use of a request that several guards see, and refuses it in each', async () => {
-    const { guard, value } = await setUp({ uses: 2 });
+  it.each<[string, number, TokenLimits]>([
+    ['a number', 2, { uses: 2 }],
+    ['a rate, some of which is leased in advance', 100, { rate: { uses: 100, seconds: 60 } }],
+  ])('takes one use of %s for a request that several guards see', async (_, uses, limits) => {
+    const { guard, value } = await setUp(limits);
     const twice = async () => {
       const headers = { authorization: `Bearer ${value}` };
       const request = { method: 'GET', url: '/orders', headers };
       return [(await guard(request)).ok, (await guard(request)).ok];
     };
 
-    expect(await twice()).toEqual([true, true]);
-    expect(await twice()).toEqual([true, true]);
+    for (let use = 0; use < uses; use++) expect(await twice()).toEqual([true, true]);
     expect(await twice()).toEqual([false, false]);
   });
 });

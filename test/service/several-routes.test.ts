@@ -11,7 +11,7 @@ const EXPORT = 'GET:shop.example/orders/export$';
 const NEED = { method: 'GET', domain: 'shop.example', target: '/orders/EXPORT' };
 const SPLIT = { ok: false, reason: 'ambiguous_request', detail: 'path_several_routes' };
 
-function serviceOf(catalog: ScopeCatalog) {
+function serviceOf(catalog: ScopeCatalog | (() => ScopeCatalog)) {
   const common = { store: new MemoryTokenStore(), keys: [K1], prefix: 'acme' };
   return { tokens: new TokenService({ ...common, catalog }), free: new TokenService(common) };
 }
@@ -56,6 +56,14 @@ describe('a request that several routes may take', () => {
     expect(await answers('/orders/', LIST, ONE)).toBe(true);
     expect(await answers('/orders', LIST)).toBe(true);
     expect(await answers('/orders/export', ONE)).toBe('insufficient_scope');
+  });
+
+  it('needs only what covers its path if each account has a catalog of its own', async () => {
+    const { tokens } = serviceOf(() => CATALOG);
+    const { value } = await tokens.issue({ account: 'ada', scopes: [ONE] });
+
+    expect(await tokens.verify(value, NEED)).toMatchObject({ ok: true, grantedBy: ONE });
+    expect(await tokens.verify(value, { ...NEED, target: '/orders' })).toMatchObject({ ok: false });
   });
 
   it('needs ancestors that cover each of them, too', async () => {
