@@ -51,6 +51,9 @@ export const PARTS = {
     tests: [
       'test/records/*.test.ts',
       'test/service/!(time|growth).test.ts',
+      'test/events.test.ts',
+      'test/inputs/mistakes.test.ts',
+      'test/requests/*.test.ts',
       'test/usage/{usage,review,advice,forget}.test.ts',
     ],
   },
