@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { atLeast, atMost, byName, goal, printGoals } from './goals.ts';
-import { type Measured, rangeOf, ratios, ratioText, roundsOf, takeTurns } from './measure.ts';
+import { type Measured, printMeasured, ratios, roundsOf, takeTurns } from './measure.ts';
 import { digits, machine, printTable, type Rows, timeText } from './page.ts';
 import { askedParts, needs } from './start.ts';
 
@@ -150,12 +150,7 @@ async function compare(
     ([name, starting]) => [name, () => cpuOf(starting())] as const,
   );
   const all = await takeTurns(ROUNDS, Object.fromEntries(turns));
-  const rows = all.map(({ name, figures }) => {
-    const { low, median: middle, high } = rangeOf(figures);
-    const range = `${timeText(low)} – ${timeText(high)}`;
-    return [name, timeText(middle), range, ratioText(figures, all[0]?.figures)];
-  });
-  printTable(title, [['', 'CPU a request', '10th to 90th', 'ratio'], ...rows]);
+  printMeasured(title, 'CPU a request', all);
   return all;
 }
 

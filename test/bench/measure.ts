@@ -119,13 +119,18 @@ export async function compare(
   pace: Pace,
 ): Promise<Measured[]> {
   const all = await measure(loops, pace);
+  printMeasured(title, 'time', all);
+  return all;
+}
+
+/** `what` names the figures, which are microseconds. */
+export function printMeasured(title: string, what: string, all: readonly Measured[]): void {
   const rows = all.map(({ name, figures }) => {
     const { low, median: middle, high } = rangeOf(figures);
     const range = `${timeText(low)} – ${timeText(high)}`;
     return [name, timeText(middle), range, ratioText(figures, all[0]?.figures)];
   });
-  printTable(title, [['', 'time', '10th to 90th', 'ratio'], ...rows]);
-  return all;
+  printTable(title, [['', what, '10th to 90th', 'ratio'], ...rows]);
 }
 
 export function ratioText(values: readonly number[], to: readonly number[] = []): string {
